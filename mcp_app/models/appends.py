@@ -210,8 +210,8 @@ def _one_after_another(
 ) -> list[int | None]:
     new = [addition for addition in additions if addition.new]
     created = _insert_streams(connection, tables, new)
-    others = {each.key: each for each in additions if each.key is not None}
-    raised = _update_streams(connection, tables, others)
+    by_key = {each.key: each for each in additions if each.key is not None}
+    raised = _update_streams(connection, tables, by_key)
     keys = _stream_keys(additions, created, raised)
     events = [
         (key, *payload)
@@ -273,7 +273,7 @@ def _update_streams(
         f" {_end_expression(connection, additions)}"
         f" WHERE id IN ({marks}) AND owner = %s AND state = %s{order}"
     )
-    chosen = [
+    case_values = [
         part
         for name in ("seq", "size", "state")
         for key in keys
@@ -283,7 +283,7 @@ def _update_streams(
         f"SELECT id FROM {tables.streams} WHERE id IN ({marks}) AND last_batch = %s"  # noqa: S608 - our own names
     )
     with connection.cursor() as cursor:
-        cursor.execute(update, [*chosen, tables.batch, *keys, tables.owner, OPEN])
+        cursor.execute(update, [*case_values, tables.batch, *keys, tables.owner, OPEN])
         if cursor.rowcount == len(keys):
             return set(keys)
         cursor.execute(select, [*keys, tables.batch])

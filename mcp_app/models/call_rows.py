@@ -102,32 +102,32 @@ def raise_statistics(
     table: str,
     keys: Sequence[str],
     counters: Sequence[str],
-    most: str,
+    maximum: str,
     rows: Sequence[TallyValues],
 ) -> None:
-    """Insert counters, or add to those that are there; `most` is the greater one."""
+    """Insert counters, or add to those that are there; `maximum` is the greater one."""
     quoted = connection.ops.quote_name(table)
     columns = (*keys, *counters)
     names, marks = ", ".join(columns), f"({', '.join(['%s'] * len(columns))})"
     several = rows_per_statement(connection.vendor, len(columns))
-    raised = _conflict_clause(connection.vendor, quoted, keys, counters, most)
+    raised = _conflict_clause(connection.vendor, quoted, keys, counters, maximum)
     with connection.cursor() as cursor:
         for start in range(0, len(rows), several):
-            some = rows[start : start + several]
-            values = ", ".join([marks] * len(some))
+            batch = rows[start : start + several]
+            values = ", ".join([marks] * len(batch))
             statement = f"INSERT INTO {quoted} ({names}) VALUES {values} {raised}"  # noqa: S608 - our own names
-            cursor.execute(statement, [value for row in some for value in row])
+            cursor.execute(statement, [value for row in batch for value in row])
 
 
 def _conflict_clause(
-    vendor: str, table: str, keys: Sequence[str], counters: Sequence[str], most: str
+    vendor: str, table: str, keys: Sequence[str], counters: Sequence[str], maximum: str
 ) -> str:
     mysql = vendor == "mysql"
     greatest = "MAX" if vendor == "sqlite" else "GREATEST"
     changes = []
     for name in counters:
-        own, new = f"{table}.{name}", f"VALUES({name})" if mysql else f"excluded.{name}"
-        value = f"{greatest}({own}, {new})" if name == most else f"{own} + {new}"
+        old, new = f"{table}.{name}", f"VALUES({name})" if mysql else f"excluded.{name}"
+        value = f"{greatest}({old}, {new})" if name == maximum else f"{old} + {new}"
         changes.append(f"{name} = {value}")
     if mysql:
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
@@ -195,20 +195,20 @@ def page_statement(
     table: str,
     columns: Sequence[str],
     sought: CallQuery,
-    most: int,
+    limit: int,
     *,
     older: Key | None = None,
     newer: Key | None = None,
 ) -> Statement:
     """Return what reads the newest calls before `older`, or the first after `newer`."""
-    bound = LOOKED if sought.rest else most
+    bound = LOOKED if sought.rest else limit
     names, order = ", ".join(columns), _order_columns(newer)
     rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)
-    where, more = _where_clause(sought.rest)
+    where, where_values = _where_clause(sought.rest)
     statement = (
-        f"SELECT {names} FROM ({rows}) AS looked{where} ORDER BY {order} LIMIT {most}"  # noqa: S608 - our own names
+        f"SELECT {names} FROM ({rows}) AS looked{where} ORDER BY {order} LIMIT {limit}"  # noqa: S608 - our own names
     )
-    return statement, [*values, *more]
+    return statement, [*values, *where_values]
 
 
 def count_statement(
@@ -218,13 +218,13 @@ def count_statement(
     bound = LOOKED if sought.rest else COUNTED
     needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
     rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
-    where, more = _where_clause(sought.rest)
+    where, where_values = _where_clause(sought.rest)
     fits = where.removeprefix(" WHERE ") or "1 = 1"
     statement = (
         f"SELECT COUNT(*), MIN(time_ms), SUM(CASE WHEN {fits} THEN 1 ELSE 0 END) "  # noqa: S608 - our own names
         f"FROM ({rows}) AS looked"
     )
-    return statement, [*more, *values]
+    return statement, [*where_values, *values]
 
 
 class CallingClient(NamedTuple):
@@ -242,10 +242,10 @@ class CallingClient(NamedTuple):
     newest_ms: int
 
 
-def client_statement(table: str, sought: CallQuery, most: int) -> Statement:
+def client_statement(table: str, sought: CallQuery, limit: int) -> Statement:
     """Return what reads a `CallingClient` for each that made one of these calls."""
     names = ", ".join(CallingClient._fields[:-2])
-    rows, values = _looked_at(table, f"{names}, time_ms, id", sought, most)
+    rows, values = _looked_at(table, f"{names}, time_ms, id", sought, limit)
     statement = (
         f"SELECT {names}, COUNT(*), MAX(time_ms) FROM ({rows}) AS looked "  # noqa: S608 - our own names
         f"GROUP BY {names}"
@@ -269,13 +269,13 @@ def _looked_at(
         if way and way[0] in INDEXED:
             where += f" AND {INDEXED[way[0]]}"
         # What an earlier way leads to is not read again.
-        unlike, others = _exclude_ways(sought.ways[:number])
+        unlike, other_values = _exclude_ways(sought.ways[:number])
         after, keys = cursor
         parts.append(
             f"SELECT * FROM (SELECT {names} FROM {table}{where}{unlike}{after} "  # noqa: S608 - our own names
             f"ORDER BY {_order_columns(newer)} LIMIT {bound}) AS way{number}"
         )
-        values.append([*parameters, *others, *keys])
+        values.append([*parameters, *other_values, *keys])
     every = " UNION ALL ".join(parts)
     if len(parts) > 1:
         order = f"ORDER BY {_order_columns(newer)} LIMIT {bound}"

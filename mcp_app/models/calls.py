@@ -61,7 +61,7 @@ class CallQuerySet(models.QuerySet["Call"]):
     def page(
         self,
         sought: CallQuery,
-        most: int,
+        limit: int,
         *,
         older: Key | None = None,
         newer: Key | None = None,
@@ -74,7 +74,7 @@ class CallQuerySet(models.QuerySet["Call"]):
             if field.attname != "arguments"
         ]
         statement, values = page_statement(
-            self._quoted_table, columns, sought, most, older=older, newer=newer
+            self._quoted_table, columns, sought, limit, older=older, newer=newer
         )
         calls = list(self.raw(statement, values))
         return calls[::-1] if newer else calls
@@ -88,18 +88,18 @@ class CallQuerySet(models.QuerySet["Call"]):
         cut = bool(sought.rest) and looked >= LOOKED
         return CallCount(int(matching or 0), Key(oldest + 1, 0) if cut else None)
 
-    def newest_that(self, outcome: str, most: int) -> list[int]:
+    def newest_that(self, outcome: str, limit: int) -> list[int]:
         """Return the keys of the newest calls that ended so, so many at most."""
         sought = CallQuery(0, ways=[("outcome", "=", outcome)])
         columns = ("id", "time_ms")
-        statement, values = page_statement(self._quoted_table, columns, sought, most)
+        statement, values = page_statement(self._quoted_table, columns, sought, limit)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             return [key for key, _time_ms in cursor.fetchall()]
 
-    def clients(self, sought: CallQuery, most: int) -> list[CallingClient]:
+    def clients(self, sought: CallQuery, limit: int) -> list[CallingClient]:
         """Count the newest calls, so many at most, by who made them and with what."""
-        statement, values = client_statement(self._quoted_table, sought, most)
+        statement, values = client_statement(self._quoted_table, sought, limit)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             return [CallingClient(*row) for row in cursor.fetchall()]
@@ -275,11 +275,11 @@ class CallWriterQuerySet(models.QuerySet["CallWriter"]):
         is not decided yet is waited for; where that was the first of a writer, this
         one ends with an IntegrityError.
         """
-        own = self.filter(pk=writer)
+        rows = self.filter(pk=writer)
         now = NowMilliseconds()
-        if own.filter(number__lt=number).update(number=number, written_ms=now):
+        if rows.filter(number__lt=number).update(number=number, written_ms=now):
             return True
-        if own.exists():
+        if rows.exists():
             return False
         self.create(id=writer, number=number, written_ms=now)
         return True

@@ -78,8 +78,8 @@ class ChangeQuerySet(models.QuerySet["Change"]):
             if (kind, ref) in recorded.rows
         ]
         rows = self.filter(pk__in=keys, kind=kind) if keys else self.none()
-        there = set(rows.values_list("ref", flat=True))
-        return [] if ANY in there else [ref for ref in requested if ref not in there]
+        refs = set(rows.values_list("ref", flat=True))
+        return [] if ANY in refs else [ref for ref in requested if ref not in refs]
 
     def _insert_row(self, kind: str, ref: str) -> int:
         """Insert a row and return its key: `create()` would take twice as long."""
@@ -101,10 +101,10 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         A savepoint that was rolled back has taken its rows along, and Django does not
         tell of those that a site makes by hand.  SQLite gives their keys to others.
         """
-        known = {each: recorded.rows.get((kind, each)) for each in (ref, ANY)}
+        keys = {each: recorded.rows.get((kind, each)) for each in (ref, ANY)}
         rows = [
             models.Q(pk=key, kind=kind, ref=each)
-            for each, key in known.items()
+            for each, key in keys.items()
             if key is not None
         ]
         return bool(rows) and self.filter(reduce(or_, rows)).exists()

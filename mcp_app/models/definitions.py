@@ -55,11 +55,11 @@ class DefinitionRows(PublishedRows[Row]):
     def _state_cases(self) -> Iterator[models.When]:
         untouched = models.Q(source=Source.CODE, published=None)
         as_in_code = models.Value(State.PUBLISHED)
-        broken, *others = super()._state_cases()
+        broken, *cases = super()._state_cases()
         yield broken
         yield models.When(untouched, content_hash=NOTHING, then=as_in_code)
         yield models.When(untouched, then=models.Value(State.CHANGED))
-        yield from others
+        yield from cases
 
 
 class Source(models.TextChoices):

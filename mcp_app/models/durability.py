@@ -144,11 +144,11 @@ def _of_mysql(using: str) -> Iterator[Doubt]:
             " CHARACTER SET utf8mb4 before migrate.",
         )
     engines = _values_by_name(using, _ENGINES).items()
-    if others := [each for each in engines if each[1] != "InnoDB"]:
-        table, engine = others[0]
+    if bad_tables := [each for each in engines if each[1] != "InnoDB"]:
+        table, engine = bad_tables[0]
         yield Doubt(
             Kind.ENGINE,
-            f"{len(others)} of mcp_app's tables do not use InnoDB, such as {table}"
+            f"{len(bad_tables)} of mcp_app's tables do not use InnoDB, such as {table}"
             f" ({engine}). Their engine has no transactions, so data that is written"
             " together can be read, or lost, in parts.",
             f"ALTER TABLE {table} ENGINE = InnoDB; and default_storage_engine ="
@@ -278,10 +278,10 @@ def most_connections(using: str) -> int | None:
     if vendor == "postgresql":
         texts = _values_by_name(using, _LIMITS)
         values = {key: int(each) for key, each in texts.items()}
-        own = [values.pop("role"), values.pop("database")]
+        user_limits = [values.pop("role"), values.pop("database")]
         total = values.pop("max_connections") - sum(values.values())
         # -1 stands for none.
-        return min([total, *(each for each in own if each >= 0)])
+        return min([total, *(each for each in user_limits if each >= 0)])
     if vendor == "mysql":
         limits = map(int, _values_by_name(using, _MYSQL_LIMITS).values())
         return min(limit for limit in limits if limit)

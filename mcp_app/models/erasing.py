@@ -21,26 +21,26 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
     Returns False where so few are left that they can go with their sessions.
     """
     with own_transaction(using):
-        own = Stream.objects.using(using).filter(session_id__in=sessions)
+        all_rows = Stream.objects.using(using).filter(session_id__in=sessions)
         stored = models.F("head_seq") - models.F("floor_seq")
-        total = own.aggregate(messages=models.Sum(stored), size=models.Sum("size"))
+        total = all_rows.aggregate(messages=models.Sum(stored), size=models.Sum("size"))
         messages, size = total["messages"] or 0, total["size"] or 0
         if messages <= streams.MAX_DELETED and size <= streams.MAX_DELETED_BYTES:
             return False
-        full = own.filter(head_seq__gt=models.F("floor_seq")).order_by("pk")
-        some = list(full.select_for_update().sized()[:AT_ONCE])
+        full = all_rows.filter(head_seq__gt=models.F("floor_seq")).order_by("pk")
+        batch = list(full.select_for_update().sized()[:AT_ONCE])
         rows = Stream.objects.using(using)
-        open_ones = rows.filter(pk__in=[each.pk for each in some], state=OPEN)
+        open_ones = rows.filter(pk__in=[each.pk for each in batch], state=OPEN)
         open_ones.update(state=Stream.State.CLOSED, ended_ms=NowMilliseconds())
-        whole = streams.delete_messages(using, some)
+        whole = streams.delete_messages(using, batch)
         rows.filter(pk__in=whole).update(floor_seq=models.F("head_seq"), size=0)
     return True
 
 
 def erase_session_rows(using: str, sessions: Sequence[int]) -> None:
     """Delete what belongs to sessions, whose rows are locked by the caller."""
-    own = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
-    locked = list(own.select_for_update().sized())
+    rows = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
+    locked = list(rows.select_for_update().sized())
     full = [each.pk for each in locked if each.head_seq > each.floor_seq]
     delete_rows(using, Event, full, "stream_id")
     delete_rows(using, Stream, [each.pk for each in locked])

@@ -72,7 +72,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return self._change(same & models.Q(pk=row.pk), **values)
 
     def claim(
-        self, owner: str, most: int, busy: Mapping[str, int]
+        self, owner: str, cap: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
         """Let a worker deliver to some of these, the one served longest ago first.
 
@@ -82,10 +82,10 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         # Most of the time there are none: nothing is locked to find that out.
         if not rows.exists():
             return []
-        return persistently(partial(rows._claim_locked, owner, most, busy))
+        return persistently(partial(rows._claim_locked, owner, cap, busy))
 
     def _claim_locked(
-        self, owner: str, most: int, busy: Mapping[str, int]
+        self, owner: str, cap: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
         every = self.model._base_manager.using(self.db)
         # By host, by person, and by both.
@@ -97,17 +97,17 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
                 counts.update([(host, ""), (host, person)])
             rows = claim_rows(self).order_by("lease_ms", "pk")
             for key in filter(partial(_is_full, counts), counts):
-                named = zip(("host", "person"), key, strict=True)
-                rows = rows.exclude(**{name: value for name, value in named if value})
-            due = rows.values_list("pk", "host", "person")[: most * PER_HOST]
+                pairs = zip(("host", "person"), key, strict=True)
+                rows = rows.exclude(**{name: value for name, value in pairs if value})
+            due = rows.values_list("pk", "host", "person")[: cap * PER_HOST]
             for pk, host, person in due:
                 turns = [(host, ""), ("", person), (host, person)]
-                if len(keys) < most and not any(_is_full(counts, key) for key in turns):
+                if len(keys) < cap and not any(_is_full(counts, key) for key in turns):
                     keys.append(pk)
                     counts.update(turns)
-            chosen = every.filter(pk__in=keys)
-            chosen.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
-        return list(chosen.order_by("lease_ms", "pk"))
+            claims = every.filter(pk__in=keys)
+            claims.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
+        return list(claims.order_by("lease_ms", "pk"))
 
     def note(self, pk: int, owner: str, /, **values: Any) -> bool:
         """Store how far its worker is, whose lease is renewed."""

@@ -35,16 +35,16 @@ class ExpiredRows:
         return persistently(self.take)
 
 
-def expired_rows(what: str, rows: models.QuerySet[Any], most: int = 0) -> ExpiredRows:
-    """Return rows that nothing belongs to; `most` of them go at once, or a portion."""
-    return ExpiredRows(what, rows.count, partial(_remove_portion, rows, most))
+def expired_rows(what: str, rows: models.QuerySet[Any], limit: int = 0) -> ExpiredRows:
+    """Return rows that nothing belongs to; `limit` of them go at once, or a portion."""
+    return ExpiredRows(what, rows.count, partial(_remove_portion, rows, limit))
 
 
-def _remove_portion(rows: models.QuerySet[Any], most: int) -> int | None:
-    most = most or PORTION
+def _remove_portion(rows: models.QuerySet[Any], limit: int) -> int | None:
+    limit = limit or PORTION
     using = router.db_for_write(rows.model)
     with own_transaction(using):
-        keys = list(claim_rows(rows.using(using)).values_list("pk", flat=True)[:most])
+        keys = list(claim_rows(rows.using(using)).values_list("pk", flat=True)[:limit])
         delete_rows(using, rows.model, keys)
     return len(keys) or None
 

@@ -33,13 +33,13 @@ def pack_offers(offers: Sequence[JsonObject]) -> bytes:
     """Return offers as a row stores them; raise `TooManyOffers`."""
     text = jsonrpc.write(list(offers))
     stored = zlib.compress(text)
-    for size, most in ((len(text), MOST_INFLATED), (len(stored), MAX_STORED_BYTES)):
-        if size > most:
+    for size, limit in ((len(text), MOST_INFLATED), (len(stored), MAX_STORED_BYTES)):
+        if size > limit:
             message = _(
                 "The operations of the document take %(size)d MiB; at most %(most)d are"
                 " stored."
             )
-            numbers = {"size": size // MIB + 1, "most": most // MIB}
+            numbers = {"size": size // MIB + 1, "most": limit // MIB}
             raise TooManyOffers(message % numbers)
     return stored
 

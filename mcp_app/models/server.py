@@ -150,10 +150,10 @@ class Server(PublishedRow, CheckedRow):
 
     def put_choices(self, content: Mapping[str, Any]) -> None:
         for name in self.CHOICES:
-            chosen = content.get("chosen", {}).get(name, ())
+            keys = content.get("chosen", {}).get(name, ())
             rows = getattr(self, name).model._default_manager
             # What was deleted since cannot be chosen again.
-            getattr(self, name).set(rows.filter(pk__in=chosen))
+            getattr(self, name).set(rows.filter(pk__in=keys))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
@@ -193,20 +193,20 @@ class Server(PublishedRow, CheckedRow):
                 "“public” lets everyone in, so it must be the only entry. Remove it,"
                 " or the others.",
             )
-        known = mcp_settings.authentication
+        methods = mcp_settings.authentication
         for name in names:
-            if name != PUBLIC and name not in known:
-                there = ", ".join(known) or "none"
+            if name != PUBLIC and name not in methods:
+                available = ", ".join(methods) or "none"
                 yield (
                     "access",
                     f"The settings have no authentication method “{name}”. Available:"
-                    f" {there}.",
+                    f" {available}.",
                 )
 
 
-def written_choices(chosen: Mapping[str, list[Any]]) -> JsonObject:
+def written_choices(choices: Mapping[str, list[Any]]) -> JsonObject:
     """Return what a version says of choices: as before there were event types."""
-    return {name: keys for name, keys in chosen.items() if keys or name != "events"}
+    return {name: keys for name, keys in choices.items() if keys or name != "events"}
 
 
 def _update_content_hashes(

@@ -90,8 +90,8 @@ class SessionQuerySet(RecordedRows["Session"]):
         """Delete some, or some of their messages; None where there are none."""
         using = self._write_alias()
         with own_transaction(using):
-            some = claim_rows(self.using(using)).values_list("pk", flat=True)
-            keys = list(some[:AT_ONCE])
+            claims = claim_rows(self.using(using)).values_list("pk", flat=True)
+            keys = list(claims[:AT_ONCE])
             if keys and not erasing.empty_some(using, keys):
                 self.filter(pk__in=keys)._delete_locked(using)
                 return len(keys)
@@ -147,10 +147,10 @@ class SessionQuerySet(RecordedRows["Session"]):
         self._for_write = True
         row = self.using(self.db).filter(pk=pk)
         with transaction.atomic(using=self.db):
-            there = bool(models.QuerySet.update(row, log_level=level))
-            if there:
+            has_row = bool(models.QuerySet.update(row, log_level=level))
+            if has_row:
                 row._record_change(str(pk))
-        return there
+        return has_row
 
     def expired(
         self,

@@ -69,17 +69,17 @@ class StreamQuerySet(CurrentRows["Stream"]):
         """Delete some with their messages; None where there are none."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
-            some = list(claim_rows(self.using(using).sized())[:AT_ONCE])
-            emptied = delete_messages(using, some)
+            batch = list(claim_rows(self.using(using).sized())[:AT_ONCE])
+            emptied = delete_messages(using, batch)
             delete_rows(using, Stream, emptied)
-        return len(emptied) if some else None
+        return len(emptied) if batch else None
 
     def delete_read(self, keys: Sequence[int]) -> set[int]:
         """Delete read messages of ended streams; return the keys that are finished."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
-            some = self.using(using).filter(pk__in=keys[:AT_ONCE]).order_by("pk")
-            locked = list(some.select_for_update().sized())
+            batch = self.using(using).filter(pk__in=keys[:AT_ONCE]).order_by("pk")
+            locked = list(batch.select_for_update().sized())
             emptied = delete_messages(using, locked)
             # A row with a request key stays: a repeated request must find it.
             rows = self.using(using).filter(pk__in=emptied).exclude(request_key=None)
@@ -210,10 +210,10 @@ def delete_first(using: str, stream: Stream, last: int) -> int:
     events = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=last)
     sizes = list(events.order_by("seq").values_list("seq", "size")[:MAX_DELETED])
     floor, size = (stream.floor_seq if sizes else last), 0
-    for seq, own in sizes:
-        if size and size + own > MAX_DELETED_BYTES:
+    for seq, event_size in sizes:
+        if size and size + event_size > MAX_DELETED_BYTES:
             break
-        floor, size = seq, size + own
+        floor, size = seq, size + event_size
     events.filter(seq__lte=floor)._raw_delete(using)
     row = Stream.objects.using(using).filter(pk=stream.pk)
     row.update(floor_seq=floor, size=models.F("size") - size)
@@ -251,7 +251,7 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
 
     def numbered(self, session: int, after: int) -> list[NumberedText]:
         """Number what is new; return at most `LOG_BATCH_SIZE` after a number."""
-        own = self.filter(session_id=session)
+        rows = self.filter(session_id=session)
         with own_transaction(self.db):
             # By name: the module of sessions imports this one.
             sessions = apps.get_model("mcp_app", "Session")._default_manager
@@ -259,13 +259,13 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
             logged = row.select_for_update().values_list("logged", flat=True).first()
             if logged is None:
                 return []
-            new = list(own.filter(seq=None).order_by("pk")[:LOG_BATCH_SIZE])
+            new = list(rows.filter(seq=None).order_by("pk")[:LOG_BATCH_SIZE])
             for each in new:
                 logged += 1
-                own.filter(pk=each.pk).update(seq=logged)
+                rows.filter(pk=each.pk).update(seq=logged)
             if new:
                 row.update(logged=logged)
-            messages = own.filter(seq__gt=after).order_by("seq")
+            messages = rows.filter(seq__gt=after).order_by("seq")
             return [(each.seq or 0, each.payload) for each in messages[:LOG_BATCH_SIZE]]
 
 

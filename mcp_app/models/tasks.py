@@ -89,11 +89,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def claim(
         self,
         owner: str,
-        most: int,
+        limit: int,
         tools: Sequence[str] | None = None,
         full: Collection[str] = (),
     ) -> list[Task]:
-        """Let a worker run the oldest that waits of each person, `most` at most.
+        """Let a worker run the oldest that waits of each person, `limit` at most.
 
         People who are `full` have no turn; with `STRANGERS` no stranger has one.  A
         process of an older release leaves tasks of `tools` that it has not to others,
@@ -104,9 +104,9 @@ class TaskQuerySet(models.QuerySet["Task"]):
             rows = rows.exclude(OF_STRANGERS)
         if tools is not None:
             rows = rows.filter(_is_late() | models.Q(tool__in=tools))
-        return rows._take(most, owner=owner, updated_ms=NowMilliseconds())
+        return rows._take(limit, owner=owner, updated_ms=NowMilliseconds())
 
-    def claim_sending(self, most: int) -> list[Task]:
+    def claim_sending(self, limit: int) -> list[Task]:
         """Return tasks that wait, for the caller to give them to the site's queue.
 
         Each comes again after half a minute, and then after as long as it has waited.
@@ -114,20 +114,20 @@ class TaskQuerySet(models.QuerySet["Task"]):
         waited = NowMilliseconds() - models.F("updated_ms")
         pause = Least(Greatest(waited, MIN_PAUSE_MS), MAX_PAUSE_MS)
         due = self.filter(send_ms__lte=NowMilliseconds())
-        return due._take(most, send_ms=NowMilliseconds() + pause)
+        return due._take(limit, send_ms=NowMilliseconds() + pause)
 
-    def _take(self, most: int, **values: Any) -> list[Task]:
+    def _take(self, limit: int, **values: Any) -> list[Task]:
         """Change those of these that wait and whose turn it is, and return them."""
         rows = self.using(router.db_for_write(Task)).waiting()
         for _attempt in range(ATTEMPTS):
             # Most of the time there are none: nothing is locked to find that out.
-            if not (keys := rows._keys_in_turn(most)):
+            if not (keys := rows._keys_in_turn(limit)):
                 break
             if tasks := persistently(partial(rows._take_locked, keys, values)):
                 return tasks
         return []
 
-    def _keys_in_turn(self, most: int) -> list[int]:
+    def _keys_in_turn(self, limit: int) -> list[int]:
         """Return the oldest of each person, or of one stranger if no other waits.
 
         Whoever runs fewest comes first.
@@ -139,21 +139,21 @@ class TaskQuerySet(models.QuerySet["Task"]):
         rows = self.values("person").annotate(first=models.Min("pk"))
         oldest = rows.order_by(stranger, "first").values_list("person", "first")
         turns = sorted(
-            oldest[: most + len(numbers)],
+            oldest[: limit + len(numbers)],
             key=lambda turn: (is_stranger(turn[0]), numbers[turn[0]], turn[1]),
-        )[:most]
-        named = [first for person, first in turns if not is_stranger(person)]
-        return named or [first for _person, first in turns[:1]]
+        )[:limit]
+        firsts = [first for person, first in turns if not is_stranger(person)]
+        return firsts or [first for _person, first in turns[:1]]
 
     def _take_locked(
         self, keys: Sequence[int], values: Mapping[str, Any]
     ) -> list[Task]:
-        chosen = self.model._base_manager.using(self.db)
+        tasks = self.model._base_manager.using(self.db)
         with own_transaction(self.db):
             waiting = claim_rows(self.filter(pk__in=keys))
             keys = list(waiting.values_list("pk", flat=True))
-            chosen.filter(pk__in=keys).update(**values)
-        return list(chosen.filter(pk__in=keys).order_by("pk"))
+            tasks.filter(pk__in=keys).update(**values)
+        return list(tasks.filter(pk__in=keys).order_by("pk"))
 
     def release(self, pk: int, owner: str) -> bool:
         """Let somebody else run it again: its worker stops."""

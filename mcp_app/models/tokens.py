@@ -84,8 +84,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
 
     def of_families(self, families: Sequence[str]) -> Iterator[AccessToken]:
         for at in range(0, len(families), TOKEN_BATCH_SIZE):
-            some = families[at : at + TOKEN_BATCH_SIZE]
-            yield from self.filter(family__in=some).order_by("pk")
+            batch = families[at : at + TOKEN_BATCH_SIZE]
+            yield from self.filter(family__in=batch).order_by("pk")
 
     @sensitive_variables("token")
     def make(self, **columns: Any) -> tuple[AccessToken, Secret]:

@@ -134,8 +134,8 @@ class PublishedRows(WatchedRows[Row]):
             count = super().update(**values)
             rows = self.model._default_manager.using(self.db)
             plain = models.QuerySet[Row](self.model, using=self.db)
-            for some in _row_batches(keys):
-                for row in rows.filter(pk__in=some):
+            for batch in _row_batches(keys):
+                for row in rows.filter(pk__in=batch):
                     plain.filter(pk=row.pk).update(content_hash=row.working_hash())
         return count
 
@@ -209,13 +209,13 @@ class PublishedRows(WatchedRows[Row]):
 
     def _lock_served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
         pointers: dict[Any, int | None] = {}
-        for some in _row_batches(sorted(row.pk for row in rows)):
-            locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=some)
+        for keys in _row_batches(sorted(row.pk for row in rows)):
+            locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=keys)
             stored = locked.select_for_update().order_by("pk")
             pointers.update(stored.values_list("pk", "published_id"))
-            if gone := set(some) - pointers.keys():
+            if absent := set(keys) - pointers.keys():
                 raise self.model.DoesNotExist(
-                    f"{self.model._meta.verbose_name} {min(gone)} does not exist any "
+                    f"{self.model._meta.verbose_name} {min(absent)} does not exist any "
                     "more."
                 )
         keys = [key for key in pointers.values() if key is not None]
@@ -232,11 +232,11 @@ class PublishedRows(WatchedRows[Row]):
     ) -> dict[Any, DefinitionVersion]:
         versions = DefinitionVersion.objects.using(self.db)
         created: dict[Any, DefinitionVersion] = {}
-        for some in _row_batches(rows):
-            own = versions.filter(
-                kind=some[0].kind_of_row, ref__in=[str(row.pk) for row in some]
+        for batch in _row_batches(rows):
+            old_versions = versions.filter(
+                kind=batch[0].kind_of_row, ref__in=[str(row.pk) for row in batch]
             )
-            last = dict(own.values_list("ref").annotate(models.Max("number")))
+            last = dict(old_versions.values_list("ref").annotate(models.Max("number")))
             new = [
                 DefinitionVersion(
                     kind=row.kind_of_row,
@@ -245,16 +245,16 @@ class PublishedRows(WatchedRows[Row]):
                     content=texts[row].decode(),
                     **signature,
                 )
-                for row in some
+                for row in batch
             ]
             numbers = {version.ref: version.number for version in new}
             versions.bulk_create(new)
             # Not every database says which keys it has given.
-            stored = own.filter(number__in=set(numbers.values()))
+            stored = old_versions.filter(number__in=set(numbers.values()))
             by_ref = {
                 each.ref: each for each in stored if each.number == numbers[each.ref]
             }
-            created.update((row.pk, by_ref[str(row.pk)]) for row in some)
+            created.update((row.pk, by_ref[str(row.pk)]) for row in batch)
         return created
 
     def _store_pointers(self, rows: Sequence[Row]) -> None:

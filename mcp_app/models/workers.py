@@ -77,8 +77,8 @@ class Report:
     def of_text(cls, text: str) -> Self:
         """Return what a row says; of another release's, what is known here."""
         values: dict[str, Any] = dict(parse_json(text or "{}"))
-        known = {each.name for each in fields(cls)}
-        return cls(**{name: each for name, each in values.items() if name in known})
+        names = {each.name for each in fields(cls)}
+        return cls(**{name: each for name, each in values.items() if name in names})
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -105,8 +105,8 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         Each is a few seconds old at most: nobody else's clock tells that.
         """
         self.filter(pk=worker_id).update(demand=demand, demand_ms=NowMilliseconds())
-        others = self.exclude(pk=worker_id).exclude(demand="")
-        fresh = others.filter(demand_ms__gte=NowMilliseconds() - DEMAND_MS)
+        rows = self.exclude(pk=worker_id).exclude(demand="")
+        fresh = rows.filter(demand_ms__gte=NowMilliseconds() - DEMAND_MS)
         short = fresh.alias(size=Length("demand")).filter(size__lte=MAX_DEMAND_LENGTH)
         return list(short.values_list("demand", flat=True))
 
