@@ -60,14 +60,14 @@ async def find_caller(
     rights = await process.rights.find(principal, slug, catalog.demands)
     # While the rights were read, something may have been published or stopped.
     catalog = find(slug) or catalog
+    if rights.gone:
+        raise NoAccess(Reason.USER_GONE)
     check_rights(catalog, rights)
     return Caller(catalog, principal, rights)
 
 
 def check_rights(catalog: Catalog, rights: Rights) -> None:
-    """Raise `NoAccess` if a caller with these rights may not use a server."""
-    if rights.gone:
-        raise NoAccess(Reason.USER_GONE)
+    """Raise `NoAccess` if a server demands more rights than these."""
     if not rights.meets_demands(catalog.server.demands):
         raise NoAccess(Reason.RIGHTS_LACK)
 

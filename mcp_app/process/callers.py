@@ -16,7 +16,6 @@ from mcp_app.auth import principals
 from mcp_app.auth.token_cache import TokenEntry, token_cache
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import NOTHING, Principal, Rights
-from mcp_app.process.admission import NoAccess, check_rights
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.protocol.tasks import TaskRecord
@@ -134,9 +133,7 @@ async def _reading_request(
     """Return the request of a stream's client to read, None if it may not."""
     slug, principal = listener.server, listener.principal
     rights = await process.rights.find(principal, slug, catalog.demands)
-    try:
-        check_rights(catalog, rights)
-    except NoAccess:
+    if rights.gone or not rights.meets_demands(catalog.server.demands):
         return None
     return Request(
         process.adapters,

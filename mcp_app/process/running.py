@@ -88,14 +88,14 @@ class CallsInThreads:
                 each.entry.runnable.pace.note_duration(QUICK_S)
 
     def begin_call(self, run: Run) -> None:
-        owner = run.share
+        owner = run.principal.owner or run.person
         run.began = time.monotonic()
         with self._lock:
             self._calls[run] = None
             self._owned[owner] += 1
 
     def end_call(self, run: Run) -> None:
-        owner = run.share
+        owner = run.principal.owner or run.person
         with self._lock:
             del self._calls[run]
             self._owned[owner] -= 1
@@ -145,7 +145,7 @@ class RunningCalls:
     @contextmanager
     def expect_call(self, run: Run, session: OpenSession) -> Iterator[None]:
         """Count a session's request while its row is written; it can be ended."""
-        running, owner = session.running, run.share
+        running, owner = session.running, run.principal.owner or run.person
         first = running.setdefault(run.request_id, run)
         self._add_owned(owner)
         try:
@@ -167,7 +167,7 @@ class RunningCalls:
         run.began = self._loop.time()
         if run.session is not None:
             run.session.running[run.request_id] = run
-        if owner := run.share:
+        if owner := run.principal.owner or run.person:
             self._add_owned(owner)
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
@@ -181,7 +181,7 @@ class RunningCalls:
         run.task = None
         if self._young.pop(run, None) is None:
             del self._lasting[run]
-        if owner := run.share:
+        if owner := run.principal.owner or run.person:
             self._remove_owned(owner)
         if run.session is not None:
             run.session.running.pop(run.request_id, None)

@@ -109,9 +109,9 @@ class Run:
         return self.request.principal
 
     @property
-    def share(self) -> str:
-        """The key under which the running calls of its caller are counted."""
-        return self.request.principal.owner or self.request.person
+    def person(self) -> str:
+        """Whose rates and questions these are (`Request.person`)."""
+        return self.request.person
 
     @property
     def turn(self) -> str:

@@ -91,7 +91,7 @@ class PlainCall(Run):
 
     session: OpenSession | None = None
     principal = Principal.ANONYMOUS
-    share = ""
+    person = ""
     revision: Revision
     plain_headers: PlainHeaders
     process: Process
@@ -160,7 +160,6 @@ class PlainCall(Run):
                 if b"x-forwarded-for" in raw
                 else current.addresses.direct(peer_address(self.scope))
             )
-            self.share = principal.owner or self.person
             return True
         except Exception:
             # It is raised again where there is an answer for it.
