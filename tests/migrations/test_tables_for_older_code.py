@@ -19,33 +19,52 @@ from django.utils import timezone
 APP: Final = "mcp_app"
 LINES: Final = Path(__file__).with_name("released.txt").read_text().splitlines()
 LISTED: Final = [each.partition(":") for each in LINES if not each.startswith("#")]
-LARGE: Final = {"call", "event"}
+LARGE: Final = {"call", "event", "occurrence"}
 """Writers wait until an index of these tables is made."""
 LOADER: Final = MigrationLoader(None)
+PUBLIC: Final = [(APP, name) for name, colon, _ in LISTED if not colon]
+RELEASED: Final = LOADER.project_state(PUBLIC).models
+WIDER: Final = {"Char": "Text", "Integer": "BigInteger", "SmallInteger": "Integer"}
+SAME: Final = ("db_column", "db_collation", "null", "unique", "related_model")
 NUMBERS: Final = count(1)
 
 
 def is_allowed(operation: Any, state: ProjectState) -> bool:
+    is_large = getattr(operation, "model_name_lower", "") in LARGE
     match operation:
-        case op.CreateModel() | op.AlterModelOptions():
-            return True
-        case op.AddField(field=new):
+        case op.CreateModel(fields=fields):
+            return not any(holds_older_rows(new) for _, new in fields)
+        case op.AlterModelOptions(options=options):
+            return "managed" not in options
+        case op.AddField():
+            new: Any = operation.field
             has_default = new.db_default is not NOT_PROVIDED and not new.unique
-            return bool(new.many_to_many or new.null or has_default)
+            is_free = bool(new.many_to_many or new.null or has_default)
+            has_index = new.db_index or new.unique
+            return is_free and not (holds_older_rows(new) or (is_large and has_index))
         case op.AddIndex():
-            return operation.model_name.lower() not in LARGE
+            return not is_large
         case op.AlterField(field=new):
             fields = state.models[APP, operation.model_name_lower].fields
-            return is_as_wide(fields[operation.name], new)
-        case op.RunPython():
-            return bool(operation.elidable)
-    return False
+            return is_as_wide(fields[operation.name], new, is_large)
+    return isinstance(operation, op.RunPython) and bool(operation.elidable)
 
 
-def is_as_wide(old: Any, new: Any) -> bool:
-    kept = (old.get_internal_type(), old.db_column, new.null or old.null, old.unique)
+def holds_older_rows(new: Any) -> bool:
+    """Whether the database keeps older code from deleting what the field refers to."""
+    if new.many_to_many:
+        return bool(new.remote_field.db_constraint)
+    app, _, name = str(getattr(new, "related_model", "")).lower().partition(".")
+    is_new = app == APP and (app, name) not in RELEASED
+    return bool(new.remote_field and new.db_constraint and not is_new)
+
+
+def is_as_wide(old: Any, new: Any, is_large: bool) -> bool:
+    types = [each.get_internal_type().removesuffix("Field") for each in (old, new)]
     return (
-        kept == (new.get_internal_type(), new.db_column, new.null, new.unique)
+        all(getattr(old, each, None) == getattr(new, each, None) for each in SAME)
+        and types[1] in (types[0], None if is_large else WIDER.get(types[0]))
+        and (old.db_index == new.db_index or not is_large)
         and (new.max_length or maxsize) >= (old.max_length or maxsize)
         and (new.db_default is not NOT_PROVIDED or old.db_default is NOT_PROVIDED)
     )
@@ -64,6 +83,9 @@ def test_migrations_after_a_release_leave_its_code_working() -> None:
 
 
 TITLE: Final = ("tool", "title")
+BLOB: Final = "mcp_app.Blob"
+TIED: Final[Any] = {"on_delete": models.PROTECT, "null": True}
+LOOSE: Final[Any] = {**TIED, "db_constraint": False}
 BREAKING: Final = [
     op.AddField("tool", "x", models.IntegerField(default=0)),
     op.AddField("tool", "x", models.IntegerField(db_default=0, unique=True)),
@@ -73,12 +95,21 @@ BREAKING: Final = [
     op.AlterField(*TITLE, models.IntegerField()),
     op.AlterField("tool", "timeout", models.FloatField(default=1.0)),
     op.AlterField("tool", "app", models.CharField(max_length=255)),
+    op.AlterField(*TITLE, models.CharField(max_length=255, null=True)),
+    op.AlterField(*TITLE, models.CharField(max_length=255, db_collation="C")),
+    op.AlterField("tool", "updated_by", models.ForeignKey(BLOB, **LOOSE)),
+    op.AlterField("call", "size", models.BigIntegerField(db_index=True)),
+    op.AddField("call", "x", models.ForeignKey(BLOB, **LOOSE)),
+    op.AddField("tool", "x", models.ForeignKey(BLOB, **TIED)),
+    op.AddField("tool", "x", models.ManyToManyField(BLOB)),
+    op.CreateModel("X", [("tool", models.ForeignKey("mcp_app.Tool", **TIED))]),
+    op.AlterModelOptions("tool", {"managed": False}),
     op.RemoveField(*TITLE),
     op.RenameField(*TITLE, "heading"),
     op.RenameModel("Tool", "Instrument"),
     op.DeleteModel("Blob"),
     op.AlterModelTable("tool", "x"),
-    op.AddIndex("Call", models.Index(fields=["size"], name="x")),
+    op.AddIndex("Occurrence", models.Index(fields=["cause"], name="x")),
     op.RemoveIndex("call", "mcp_call_name"),
     op.AddConstraint("tool", models.UniqueConstraint("title", name="x")),
     op.RunPython(op.RunPython.noop),
@@ -89,9 +120,13 @@ HARMLESS: Final = [
     op.CreateModel("X", [("id", models.BigAutoField(primary_key=True))]),
     op.AddField("tool", "x", models.IntegerField(db_default=0)),
     op.AddField("tool", "x", models.IntegerField(null=True, unique=True)),
-    op.AddField("tool", "x", models.ManyToManyField("mcp_app.Blob")),
+    op.AddField("tool", "x", models.ForeignKey(BLOB, **LOOSE)),
+    op.AddField("tool", "x", models.ForeignKey("mcp_app.NewModel", **TIED)),
+    op.AddField("tool", "x", models.ManyToManyField(BLOB, db_constraint=False)),
     op.AddIndex("tool", models.Index(fields=["title"], name="x")),
-    op.AlterField(*TITLE, models.CharField(max_length=256, null=True)),
+    op.AlterField(*TITLE, models.CharField(max_length=256)),
+    op.AlterField(*TITLE, models.TextField()),
+    op.AlterField("tool", "position", models.BigIntegerField(default=0)),
     op.RunPython(op.RunPython.noop, elidable=True),
 ]
 
