@@ -141,7 +141,7 @@ def _processes() -> Iterator[Finding]:
     rule = "processes"
     live = list(Worker.objects.live())
     reports = [each.report_of_process() for each in live]
-    codes = {report.code for report in reports if report.code}
+    codes = {(each.code, each.release) for each in reports if each.code}
     keys = {report.keys for report in reports if report.keys}
     if len(keys) > 1:
         message = _("Processes have different secret keys.")

@@ -58,6 +58,8 @@ def test_processes() -> None:
     found = grades()
     assert [*found.values()] == [Grade.GOOD, Grade.ADVICE]
     assert any("2" in what for what in found)
+    worker("new", code="x", keys="1", release="9.0.0")
+    assert [*grades().values()] == [Grade.PROBLEM, Grade.ADVICE]
     worker("c", code="y", keys="2")
     assert [*grades().values()][:2] == [Grade.PROBLEM, Grade.PROBLEM]
 
