@@ -18,14 +18,19 @@ COMMIT = "git add . && git -c user.name=a -c user.email=a@b.c commit --quiet -m 
 
 def test_what_is_missing_is_told_one_by_one(tmp_path: Path) -> None:
     bash(f"cp --parents {FILES} {tmp_path}", CHECKOUT)
-    bash(f"{BASE.format('a.example/app')}; git init --quiet; {COMMIT}", tmp_path)
+    bash("git init --quiet", tmp_path)
+    for base in ("", "git.site", "git.site/", "git.site/app/", "a.example/app"):
+        bash(f"{BASE.format(base)}; {COMMIT}", tmp_path)
+        assert "as base" in refusal(tmp_path)
     for missing, line in READY.items():
         assert missing in refusal(tmp_path)
         bash(line, tmp_path)
         assert "git status" in refusal(tmp_path)
         bash(COMMIT, tmp_path)
-    # Nothing is missing any more: it builds, and not everything is there for that.
-    assert "hatch_build.py" in refusal(tmp_path)
+    # Nothing is missing any more: it builds, and not everything is committed for that.
+    bash(f"cp hatch_build.py {tmp_path}", CHECKOUT)
+    bash("echo hatch_build.py > .git/info/exclude", tmp_path)
+    assert "does not exist: hatch_build.py" in refusal(tmp_path)
     assert not bash("git tag", tmp_path)
 
 
