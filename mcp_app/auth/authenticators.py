@@ -1,4 +1,4 @@
-"""The ways in: entries of `MCP["AUTHENTICATION"]` and what verifies behind them."""
+"""The ways in: entries of `MCP["AUTHENTICATION"]` and the code that verifies."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def django_session(request: AuthenticationRequest) -> Principal | None:
         return None
     if doubt := _cross_site_reason(request, site):
         if b"authorization" in request.headers.raw:
-            # A program's, perhaps: the next way in looks at what it shows.
+            # Perhaps it is a program's: the next way in looks at what it shows.
             return None
         raise RequestRefused(403, doubt)
     return principal_of_user(user, kind=SESSION, client=SESSION)
@@ -114,7 +114,7 @@ def _do_nothing(*_: object, **__: object) -> None: ...
 
 
 def _ask_cache(session: SessionBase) -> None:
-    """Raise what a cache says in which nothing was found: perhaps that it is away.
+    """Read from the cache of sessions, so that it raises its error if it is away.
 
     Django's sessions take a cache that cannot be reached for an empty one.
     """
@@ -209,8 +209,8 @@ def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
 
     `origin` is this site's, which is the issuer if programs sign in here.
     """
-    own = origin if is_usable() else ""
-    issuers = (own if way.offers_sign_in else way.issuer for way in ways)
+    site_issuer = origin if is_usable() else ""
+    issuers = (site_issuer if way.offers_sign_in else way.issuer for way in ways)
     return tuple(dict.fromkeys(filter(None, issuers)))
 
 

@@ -53,8 +53,8 @@ def verify_assertion(
     """
     algorithm = assertion.header["alg"]
     kid = assertion.header.get("kid") if len(keys) > 1 else None
-    some = [each for each in keys if matches_key(each, kid, algorithm)]
-    key = build_key(some[0], algorithm) if len(some) == 1 else None
+    fitting_keys = [each for each in keys if matches_key(each, kid, algorithm)]
+    key = build_key(fitting_keys[0], algorithm) if len(fitting_keys) == 1 else None
     if key is None:
         raise AuthenticationFailed("No key of the program fits to its header.")
     claims = signed_claims(assertion, key, algorithm, assertion.claims["iss"])

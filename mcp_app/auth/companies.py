@@ -81,7 +81,7 @@ class Company:
 
 @cache
 def read_entries() -> tuple[Sequence[Company], Sequence[str]]:
-    """Return those that can be used, and what is wrong with others, without secrets."""
+    """Return the usable entries, and what is wrong with the rest, without secrets."""
     usable: list[Company] = []
     problems: list[str] = []
     for name, values in oauth_settings().issuers.items():
@@ -136,8 +136,8 @@ async def verify_grant(
     `issuer` is ours.  Raises `AuthenticationFailed`, `AuthenticationUnavailable`.
     """
     assertion = read_jwt(text)
-    header, said = assertion.header, assertion.claims.get("iss")
-    company = next((each for each in companies if each.options.issuer == said), None)
+    header, iss = assertion.header, assertion.claims.get("iss")
+    company = next((each for each in companies if each.options.issuer == iss), None)
     kid, algorithm = header.get("kid"), header["alg"]
     if company is None or header.get("typ") != TYPE or not isinstance(kid, str | None):
         raise AuthenticationFailed(f"Its iss, typ (not {TYPE}) or kid is wrong.")
@@ -209,7 +209,7 @@ def _issue_key(
     ends = min(ends, now + lasts, now + connections.MACHINE_LASTS)
     answer = connections.issue_key(row, now, ends, only_reads=CHANGE not in scopes)
     until = unix_time(claims["exp"] + LEEWAY_S)
-    # The last thing: what was refused may come again.
+    # This comes last: an assertion that was refused may come again.
     if not UsedAssertion.note_use(claims["iss"], claims["jti"], until, using):
         raise AuthenticationFailed("It was used before.")
     return {**answer, "scope": " ".join(sorted(scopes, reverse=True))}
@@ -218,13 +218,13 @@ def _issue_key(
 def _open_connection(
     company: Company, client_id: str, user: Any, server: Server, now: datetime
 ) -> Connection:
-    """Return the app of the four; what people narrowed or ended there stays so."""
+    """Return the app of these four; what people narrowed or ended of it stays so."""
     using = router.db_for_write(AccessToken)
     four = json.dumps([company.name, client_id, str(user.pk), server.pk])
     columns = {"user": user, "made_with": uuid5(NAMESPACE_OID, four)}
     rows = Connection.objects.using(using).filter(issuer=company.name)
-    found = rows.filter(**{f"token__{name}": each for name, each in columns.items()})
-    connection = next(map(connections.lock, found), None)
+    rows = rows.filter(**{f"token__{name}": each for name, each in columns.items()})
+    connection = next(map(connections.lock, rows), None)
     if connection is None:
         name = f"{client_id[:50]} ({company.entry.title or company.name})"
         columns |= {"name": name, "may": company.entry.may}
@@ -248,7 +248,7 @@ def _open_connection(
     is_theirs = row.revoked is not None and connection.ended != Connection.Ended.CLIENT
     if is_theirs or (until is not None and until <= now):
         raise OAuthError("invalid_grant", "This connection was ended at the site.")
-    # Nothing that it had goes on: neither keys nor streams, which are of its family.
+    # Its keys and its streams, which are of its family, end.
     IssuedToken.objects.using(using).filter(token=row).delete()
     row.family, row.revoked, connection.ended = token_hex(16), None, ""
     connection.save(update_fields=["ended"])

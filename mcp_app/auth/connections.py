@@ -61,7 +61,7 @@ MAX_KEYS: Final = 32
 """Keys of an app that are good at the same time; one more ends the oldest."""
 MAX_KEYS_PER_MINUTE: Final = 40
 STEPS: Final = 3
-"""So far behind the current refresh token another one may be."""
+"""So far behind the current refresh token an earlier one may be."""
 MACHINE_LASTS: Final = timedelta(hours=1)
 """So long a machine takes its answer for good at most."""
 ASK_AGAIN: Final = timedelta(days=1)
@@ -136,11 +136,11 @@ def store_grant(
 @sensitive_variables("code")
 def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
-    # Of a long host the column has what tells whose it is.
-    most, name = AccessToken._meta.get_field("name").max_length or 0, client.name
+    # If a host is too long for the column, its end stays: that tells whose it is.
+    max_length, name = AccessToken._meta.get_field("name").max_length or 0, client.name
     row = AccessToken.objects.make_app(
         grant.server,
-        name=name if len(name) <= most else f"…{name[1 - most :]}",
+        name=name if len(name) <= max_length else f"…{name[1 - max_length :]}",
         user=grant.user,
         may=grant.may,
         tags=grant.tags,
@@ -179,7 +179,7 @@ def _code_of_page(idempotency_key: UUID) -> Secret | None:
 def in_transaction(
     work: Callable[P, JsonObject | OAuthError],
 ) -> Callable[P, JsonObject]:
-    """Let it run in one transaction, again after a conflict; its frames are secret.
+    """Run it in one transaction, again after a conflict; its frames are secret.
 
     A refusal that is raised leaves all as it was; one that is returned is committed.
     """
@@ -212,7 +212,7 @@ def exchange_code(
     with all that belongs to it, ends the app.
     """
     row = Connection.objects.filter(code=digest(grant.code)).first()
-    connection, now = _locked("code", row, client_id, slug), timezone.now()
+    connection, now = _lock_open("code", row, client_id, slug), timezone.now()
     if connection.redirect_uri != grant.redirect_uri:
         raise _invalid_grant("redirect_uri is not the one that the code was sent to.")
     if not is_verifier_of(connection.challenge, grant.verifier):
@@ -248,7 +248,7 @@ def refresh_tokens(
     because somebody else may have it.
     """
     row = _of_refresh_token(grant.refresh_token)
-    connection, now = _locked("refresh token", row, client_id, slug), timezone.now()
+    connection, now = _lock_open("refresh token", row, client_id, slug), timezone.now()
     _check_open(connection, now)
     if _is_digest(connection.refresh, grant.refresh_token):
         token: str | None = texts.successor(grant.refresh_token, secret_keys()[0])
@@ -333,7 +333,7 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
 def token_of_program(
     credentials: ClientCredentials, slug: str | None, issuer: str
 ) -> JsonObject:
-    """Return a key to the program that proves itself by an assertion (RFC 7523).
+    """Return a key to a program that proves by an assertion who it is (RFC 7523).
 
     `issuer` is ours.  Raises `OAuthError`: all that is wrong with an assertion is one
     sentence, and the reason is logged.
@@ -352,7 +352,7 @@ def token_of_program(
             raise AuthenticationFailed("Its access token or the user has ended.")
         answer = issue_key(row, now, _machine_end(row, slug, now))
         until = unix_time(claims["exp"] + LEEWAY_S)
-        # The last thing: what was refused may come again.
+        # This comes last: an assertion that was refused may come again.
         if not UsedAssertion.note_use(client_id, claims["jti"], until, using):
             raise AuthenticationFailed("It was used before.")
     except (AuthenticationFailed, ImportError) as error:
@@ -368,8 +368,8 @@ def _machine_end(row: AccessToken, slug: str | None, now: datetime) -> datetime:
         raise OAuthError(
             "invalid_target", "resource must be a server where the token is good."
         )
-    most = now + MACHINE_LASTS
-    return min(row.expires or most, most)
+    latest_end = now + MACHINE_LASTS
+    return min(row.expires or latest_end, latest_end)
 
 
 def connection_end(
@@ -390,12 +390,12 @@ def _database_alias() -> str:
 
 
 def lock(connection: Connection) -> Connection | None:
-    """Lock and read it again; None if it was deleted since, with its user perhaps."""
+    """Lock and read it again; None if it was deleted since, perhaps with its user."""
     rows = Connection.objects.using(_database_alias()).select_for_update()
     return rows.filter(pk=connection.pk).first()
 
 
-def _locked(
+def _lock_open(
     what: str, row: Connection | None, client_id: str, slug: str | None
 ) -> Connection:
     """Lock the row of what was shown, a code or a refresh token.
@@ -403,8 +403,7 @@ def _locked(
     Raises `OAuthError` if there is none, or it is another client's or server's.
     """
     if row is None:
-        known = is_document_url(client_id) or registration_of(client_id, secret_keys())
-        if known:
+        if is_document_url(client_id) or registration_of(client_id, secret_keys()):
             raise _invalid_grant(f"This {what} is not known here.")
         # It has to register anew: `invalid_client` tells it so.
         raise _no_client("This client is not registered here.")

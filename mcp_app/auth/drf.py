@@ -80,7 +80,7 @@ def _raise_translated(error: APIException) -> NoReturn:
 
 
 def _error_message(detail: Any) -> str:
-    """Return the sentence of an error; some have it among others."""
+    """Return the sentence of an error; some have it in a list or a dict."""
     if isinstance(detail, dict):
         return _error_message(detail.get("detail", ""))
     if isinstance(detail, list):

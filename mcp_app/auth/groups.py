@@ -33,9 +33,9 @@ def missing_rights() -> dict[str, frozenset[str]]:
     rows = Group.objects.filter(
         name__in=GROUPS, permissions__content_type__app_label="mcp_app"
     ).values_list("name", "permissions__codename")
-    there = set(rows)
+    granted = set(rows)
     lacking = {
-        name: frozenset(right for right in rights if (name, right) not in there)
+        name: frozenset(right for right in rights if (name, right) not in granted)
         for name, rights in GROUPS.items()
     }
     return {name: rights for name, rights in lacking.items() if rights}

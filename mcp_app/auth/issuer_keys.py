@@ -30,7 +30,7 @@ from mcp_app.site_time import unix_time
 # last token that its user and client showed to this process.
 
 RETENTION_S: Final = 3_600.0
-"""So long an end that is past is known: what a request opens may open later."""
+"""How long a past end is kept: what a request opens may open later."""
 LATEST: Final = datetime(3000, 1, 1, tzinfo=UTC).timestamp()
 """Issuers may write any number."""
 
@@ -72,9 +72,9 @@ key_ends = KeyEnds()
 FRESH_S: Final = 3_600.0
 GOOD_S: Final = 86_400.0
 AGAIN_S: Final = 60.0
-"""So long after an attempt no key is asked for that is not there."""
+"""After an attempt, how long no missing key is asked for."""
 AWAY_S: Final = 5.0
-"""The same as long as there is no set at all."""
+"""The same, while there is no set at all."""
 MAX_KEY_SET_BYTES: Final = 256 * KIB
 """Of a key set: sets with chains of certificates are large."""
 ALGORITHMS: Final = {

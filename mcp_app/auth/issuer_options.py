@@ -23,7 +23,7 @@ FindUser: TypeAlias = Callable[[dict[str, Any]], object]
 
 EMAIL: Final = "email"
 CHANGEABLE: Final = "preferred_username"
-"""A claim that names another person tomorrow (OpenID Connect Core, section 5.7)."""
+"""Claims that may name another person tomorrow (OpenID Connect Core, 5.7)."""
 
 
 class UnusableIssuer(ValueError):

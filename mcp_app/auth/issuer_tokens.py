@@ -150,7 +150,7 @@ def signed_claims(
     except jwt.MissingRequiredClaimError as error:
         raise AuthenticationFailed(f"The token has no {error.claim}.") from None
     except Exception as error:
-        # Whatever a token leads to: frames of PyJWT would show it.
+        # Catch all errors that a token causes: frames of PyJWT would show the token.
         message = _SENTENCES.get(type(error).__name__, "The token is not valid.")
         raise AuthenticationFailed(message) from None
     if type(claims["exp"]) not in (int, float):
@@ -172,7 +172,7 @@ def _is_audience_for(aud: object, options: IssuerOptions, server: str) -> bool:
 
 NO_USER_MESSAGE: Final = "This site has no user for the token."
 MAX_ROWS: Final = 100
-"""So many may be equal to a database without being so."""
+"""Rows that a database may call equal although they are not."""
 
 
 def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
@@ -210,7 +210,7 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
 
 
 def _ascii_lower(text: str) -> str:
-    """Return it in lower case, if no character stands for another one there."""
+    """Return it in lower case, but only if all of its characters are ASCII."""
     return text.lower() if text.isascii() else text
 
 
@@ -283,8 +283,8 @@ class IssuerWay:
         if not isinstance(client, str) or not client.isprintable():
             client = ""
         client = f"{self._options.name} {client}".strip()[:MAX_CLIENT_LENGTH]
-        known = principal_of_user(user, kind=ISSUER, client=client)
-        principal = replace(known, scopes=scopes_of(claims), scope=scope)
+        principal = principal_of_user(user, kind=ISSUER, client=client)
+        principal = replace(principal, scopes=scopes_of(claims), scope=scope)
         return principal, claims["exp"]
 
     def _token_scope(self, claims: Mapping[str, Any], server: str) -> Scope | None:

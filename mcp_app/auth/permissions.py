@@ -30,7 +30,7 @@ from mcp_app.pools.database import judges, reader
 logger = logging.getLogger("mcp_app.auth")
 
 Key: TypeAlias = tuple[Principal, str, frozenset[AccessRequirements]]
-"""Who asks, at which server, and for what: rights for less are no rights for more."""
+"""Who asks, at which server, and for which demands."""
 
 
 class RightsCache(AgedCache[Key, Rights]):
@@ -59,7 +59,7 @@ class RightsCache(AgedCache[Key, Rights]):
         return asking()
 
     async def allows_call(self, keys: Iterable[str], request: AccessRequest) -> bool:
-        """Whether those of these rules that look at arguments let a call happen."""
+        """Whether the rules that look at arguments let a call happen."""
         rules = [self._rules.get(each) for each in dict.fromkeys(keys)]
         asking = [rule for rule in rules if rule is not None and rule.arguments]
         return not asking or await judges.run(_all_rules_allow, asking, request)
@@ -80,7 +80,7 @@ def rights_of(
 
 
 class Holder:
-    """What a principal has, as far as it is asked for; blocks.
+    """What a principal has, read when it is asked for; blocks.
 
     It is made for one look: nothing is asked for twice.
     """
@@ -113,9 +113,9 @@ class Holder:
 
     def has_permission(self, permission: str) -> bool:
         """Whether Django grants it, or whoever authenticated the principal."""
-        own = self._principal.permissions
-        if own is not None:
-            return permission in own
+        permissions = self._principal.permissions
+        if permissions is not None:
+            return permission in permissions
         has = getattr(self.user, "has_perm", None)
         return has is not None and bool(has(permission))
 
@@ -160,7 +160,7 @@ def _judge_rule(rule: Rule, request: AccessRequest) -> bool:
     try:
         answer: object = rule.judge(request)
     except BaseException as error:
-        # What it raises to end its thread or its process is a failure like any other.
+        # Also what it raises to end its thread or its process is only a failure.
         if isinstance(error, DatabaseError) and is_outage(error):
             raise
         logger.exception("A rule failed.", extra={"rule": rule.key})

@@ -62,7 +62,7 @@ NETWORK: Final = frozenset(
     )
     if hasattr(errno, name)
 )
-"""Of the errors of sockets those that Python has no class for."""
+"""Errors of sockets for which Python has no class."""
 
 _reported_at = float("-inf")
 
@@ -178,8 +178,8 @@ def _required_sentence(server: ServerDefinition, header: str, *, signs_in: bool)
     mistakes: list[str] = []
     if any(each.authenticate is access_token for each in _authenticators(server)):
         ways.append("send an access token: “Authorization: Bearer mcp_…”")
-        found = (told for begin, told in _MISTAKES if re.match(begin, header, re.I))
-        mistakes = [f" Your header {told}." for told in islice(found, 1)]
+        words = (text for begin, text in _MISTAKES if re.match(begin, header, re.I))
+        mistakes = [f" Your header {text}." for text in islice(words, 1)]
     advice = ", or ".join(ways)
     advice = f" {advice[0].upper()}{advice[1:]}." if ways else ""
     return f"Authentication is required.{advice}{''.join(mistakes)}"
@@ -208,8 +208,8 @@ def _authenticators(server: ServerDefinition) -> Sequence[Authenticator]:
     """Return the authenticators in their order; none if a name is unknown."""
     ways = authenticators_of(server.access)
     if ways is None:
-        there = mcp_settings.authentication
-        lacking = (name for name in server.access if name not in there)
+        configured = mcp_settings.authentication
+        lacking = (name for name in server.access if name not in configured)
         _tell_closed(server.slug, ", ".join(map(repr, lacking)))
         return ()
     return ways

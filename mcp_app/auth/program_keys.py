@@ -20,7 +20,7 @@ _REFUSALS: Final = (
     (r"CERTIFICATE", _("This is a certificate. Paste its public key.")),
     (r'(?s)-----BEGIN.*-----BEGIN|"keys"', _("These are several keys. Paste one.")),
 )
-"""What stands in a text that is refused, and why; the first one counts."""
+"""Words of texts that are refused, and why; the first that matches counts."""
 _NO_KEY: Final = _(
     "This must be a public key, as PEM or JWK: of RSA with 2,048 to 8,192 bits, P-256"
     " or Ed25519."

@@ -109,7 +109,7 @@ def _normalized_host(text: str) -> str:
 
 @cache
 def oauth_settings() -> OAuthSettings:
-    """Return the options in force: the usual ones if anything is wrong with them."""
+    """Return the options in force: the usual ones if anything is wrong."""
     return OAuthSettings(**mcp_settings.oauth) if is_usable() else OAuthSettings()
 
 
@@ -160,7 +160,7 @@ def site_origin(scheme: str, host: str) -> str | None:
 
 
 def slug_of_resource(resource: str, origin: str) -> str | None:
-    """Return the server that a resource names, None for what is none of ours.
+    """Return the server that a resource names, None if it is none of ours.
 
     `resource` is a URL; case of the host, default port, a slash at the end and the
     address of HTTP+SSE make no difference (`canonical`).
@@ -208,9 +208,9 @@ def metadata_url(origin: str, path: str) -> str:
     """
     # Clients know it as the public one: a proxy may map that to ours.
     public = urlsplit(mcp_settings.public_url or "").path.rstrip("/")
-    own = _endpoint_path()
-    if public and (path == own or path.startswith(f"{own}/")):
-        path = f"{public}{path.removeprefix(own)}"
+    endpoint_path = _endpoint_path()
+    if public and (path == endpoint_path or path.startswith(f"{endpoint_path}/")):
+        path = f"{public}{path.removeprefix(endpoint_path)}"
     return f"{origin}{WELL_KNOWN}{path}"
 
 

@@ -225,15 +225,15 @@ def _end_batch(
     # They are locked as `lock` does it, before anything is looked at.
     locked = connections.filter(pk__in=by_key).order_by("pk").select_for_update()
     rows, by_program = list(locked), Connection.Ended.CLIENT
-    # A company would let it in again: who ends it now keeps it out.
+    # A company would let this app in again; this end keeps it out.
     may_return = [row.pk for row in rows if row.issuer and row.ended == by_program]
     is_open = Q(revoked=None) | Q(pk__in=may_return)
     tokens = AccessToken.objects.using(alias).filter(pk__in=[row.pk for row in rows])
     tokens = tokens.filter(is_open).order_by("pk").select_for_update()
     ended = [by_key[key] for key in tokens.values_list("pk", flat=True)]
     for why in {why_of(row) for row in ended}:
-        own = [row.pk for row in ended if why_of(row) == why]
-        connections.filter(pk__in=own).update(ended=why)
+        keys = [row.pk for row in ended if why_of(row) == why]
+        connections.filter(pk__in=keys).update(ended=why)
     AccessToken.objects.using(alias).note_ends([row.pk for row in ended], now)
     EventSubscription.objects.end_of_tokens(alias, ended)
     return ended
@@ -256,7 +256,7 @@ def expired_apps() -> list[ExpiredRows]:
     unused = apps.filter(code_used=False, code_ends__lt=now - KEY_RETENTION)
     since = now - APP_RETENTION
     over = Q(token__revoked__lt=since) | Q(token__expires__lt=since)
-    # What people ended or narrowed, the company's next assertion must find so.
+    # The company's next assertion must see what people ended or narrowed.
     people = [Connection.Ended.PERSON, Connection.Ended.STAFF]
     narrowed = ~Q(token__may=F("may_ask")) | ~Q(token__tags="")
     theirs = narrowed | Q(ended__in=people) | Q(until__isnull=False)
@@ -269,7 +269,7 @@ def expired_apps() -> list[ExpiredRows]:
 
 
 def expired_assertions() -> ExpiredRows:
-    """Return those that nobody would accept again, whatever the clocks say."""
+    """Return the assertions that nobody would accept again, whatever clocks say."""
     rows = UsedAssertion.objects.filter(expires__lt=timezone.now() - KEY_RETENTION)
     return expired_rows("used assertions of programs", rows.order_by("expires"))
 

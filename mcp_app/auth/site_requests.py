@@ -35,7 +35,7 @@ logger = logging.getLogger("mcp_app.auth")
 MAX_HOPS_LENGTH = 1_024
 """Characters of `X-Forwarded-For`, from its end, in which the proxies stand."""
 PREFIX_V6 = 64
-"""Bits that are one subscriber's: whoever has an address has all of these."""
+"""Bits of an IPv6 network that one subscriber has."""
 
 
 class CallerAddresses:
@@ -96,7 +96,7 @@ def client_address(
     if isinstance(trusted, int):
         return hops[trusted] if 0 <= trusted < len(hops) else None
     networks = _parse_networks(tuple(trusted))
-    # Who comes by a Unix socket has no address, and is on this machine: a proxy.
+    # A Unix socket has no address; at its other end is a proxy of this machine.
     for hop in hops[1:] if not peer else hops:
         if hop is None or not is_in_networks(hop, networks):
             return hop
@@ -213,6 +213,6 @@ def insufficient_scope(message: str, scope: str, metadata: str = "") -> RequestR
 
 
 def scope_challenge(scope: str, metadata: str) -> str:
-    """Return the challenge of a 403; the parameters are those of above."""
+    """Return the challenge of a 403, for the parameters of `insufficient_scope`."""
     challenge = f'{CHALLENGE}, error="{TOO_LITTLE}", scope="{scope}"'
     return f'{challenge}, resource_metadata="{metadata}"' if metadata else challenge

@@ -100,7 +100,7 @@ class TokenEntry:
 
 
 def read_tokens(names: list[str]) -> dict[str, TokenEntry]:
-    """Return the tokens of these digests that there are; blocks."""
+    """Return the tokens that have one of these digests; blocks."""
     rows = list(AccessToken.objects.filter(digest__in=names))
     entry_of = _entries_of(rows)
     return {row.digest: entry_of[row.pk] for row in rows}
@@ -109,9 +109,9 @@ def read_tokens(names: list[str]) -> dict[str, TokenEntry]:
 def read_keys(names: list[str]) -> dict[str, TokenEntry]:
     """Return the keys of apps and of programs with these digests; blocks."""
     keys = IssuedToken.objects.select_related("token__connection")
-    some = list(keys.filter(digest__in=names))
-    entry_of = _entries_of([key.token for key in some])
-    return {key.digest: _issued_entry(key, entry_of[key.token_id]) for key in some}
+    rows = list(keys.filter(digest__in=names))
+    entry_of = _entries_of([key.token for key in rows])
+    return {key.digest: _issued_entry(key, entry_of[key.token_id]) for key in rows}
 
 
 def _issued_entry(key: IssuedToken, entry: TokenEntry) -> TokenEntry:
@@ -210,7 +210,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         self.mark_unsure()
 
     def mark_unsure(self) -> None:
-        """Something was opened: its token may have ended since it was read."""
+        """Something was opened, and its token may have ended since it was read."""
         self._unsure = True
 
     @property
@@ -227,8 +227,8 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         """Return the keys of those principals that are not authenticated any more.
 
         A family is valid as long as one of its tokens is.  If a token is revoked that
-        authenticated a request here, everything that the family has open ends once:
-        nobody knows which of it came with this token, and the other clients reconnect.
+        authenticated a request here, everything that the family has open ends once.
+        Nobody knows what of it came with this token; the other clients reconnect.
         A principal without a token of ours, a user of the site, is returned if that
         user may not log in any more, or if the last token of an external issuer ended.
         """
@@ -247,7 +247,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         self._checked_at = time.monotonic()
         try:
             states = await reader.run(_families, list(families)) if families else {}
-            lost = await reader.run(_disabled_users, people) if people else set()
+            disabled = await reader.run(_disabled_users, people) if people else set()
         except BaseException:
             # The next caller has to ask again.
             self._unsure = True
@@ -255,25 +255,27 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         ends = [family.ends for family in states.values()]
         ends.append(key_ends.next_key_end(of_users))
         self._next_end = min(filter(None, ends), default=None)
-        gone = {key for name, key in families.items() if not states[name].live}
-        gone |= key_ends.ended_keys(of_users).union(*(people[user] for user in lost))
+        ended = {key for name, key in families.items() if not states[name].live}
+        ended |= key_ends.ended_keys(of_users).union(
+            *(people[user] for user in disabled)
+        )
         for name, family in states.items():
-            if ended := let_in[name] - family.standing:
-                gone.add(families[name])
-                self._let_in.get(name, set()).difference_update(ended)
+            if revoked := let_in[name] - family.standing:
+                ended.add(families[name])
+                self._let_in.get(name, set()).difference_update(revoked)
         if len(self._let_in) > MAX_ENTRIES:
             self._let_in = {name: self._let_in.get(name, set()) for name in families}
-        return gone
+        return ended
 
     async def end_of(self, key: str) -> datetime | None:
-        """Return when a principal is authenticated no more, None if nobody knows."""
+        """Return when a principal's authentication ends, None if nobody knows."""
         kind, _, client = parts_of_key(key)
         if kind != KIND:
             return key_ends.next_key_end([key])
         return (await reader.run(_families, [client]))[client].ends
 
     async def has_ended(self, key: str) -> bool:
-        """Whether a principal is not authenticated any more, streams aside.
+        """Whether a principal is not authenticated any more, whatever its streams do.
 
         What `ended_principals` looks for, and when, stays as it is.
         """
@@ -387,7 +389,7 @@ def _families(names: list[str]) -> dict[str, Family]:
     columns = {"company": F("connection__issuer"), "key_end": Max("issued__expires")}
     rows: list[Any] = [*AccessToken.objects.annotate(**columns).of_families(names)]
     for row in rows:
-        # A company does not say that it lets somebody in no more: as with external
+        # A company does not say if it stops letting somebody in: as with external
         # issuers, what a program has open ends with its last key.
         if row.company:
             row.expires = min(row.expires, row.key_end or now)

@@ -1,7 +1,7 @@
 """Who meets demands, as conditions on the table of users: counted, not asked singly.
 
-Each condition says of a user what `Holder` says.  Where Django cannot tell it of many
-at once there is none, and a person has to be looked at alone.
+Each condition says of a user what `Holder` says.  If Django cannot tell it of many at
+once, there is none, and a person has to be looked at alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcp_app.interface.rules import AccessRequirements, visible
 EVERYBODY: Final = Q()
 NOBODY: Final = Q(pk__in=[])
 MOST_GROUPS: Final = 500
-"""Groups that one look reads besides those that are named."""
+"""Groups that one query reads besides those that demands name."""
 _GRANTING: Final = (
     "has_perm",
     "get_user_permissions",
@@ -29,7 +29,7 @@ _GRANTING: Final = (
     "get_all_permissions",
 )
 _ONLY_OBJECTS: Final = frozenset({"guardian.backends.ObjectPermissionBackend"})
-"""Backends that grant nothing but for single objects."""
+"""Backends that grant permissions for single objects only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class KnownGroup:
 
     @property
     def name_to_show(self) -> str:
-        """The name, with its hidden characters to be seen."""
+        """The name, with its hidden characters made visible."""
         return visible(self.name)
 
 
 def all_users() -> QuerySet[Any]:
-    """Return all users, as those who ask are looked up."""
+    """Return all users, by the manager that looks up who asks."""
     return auth.get_user_model()._default_manager.all()
 
 
@@ -66,8 +66,8 @@ def active_condition() -> Q:
 
 def superusers() -> Q:
     """Return who has every permission and counts as being in every group."""
-    there = _find_field(auth.get_user_model(), "is_superuser")
-    return NOBODY if there is None else Q(is_superuser=True)
+    field = _find_field(auth.get_user_model(), "is_superuser")
+    return NOBODY if field is None else Q(is_superuser=True)
 
 
 def with_permission(permission: str) -> Q | None:
@@ -108,7 +108,7 @@ def grants_permissions(backend: object) -> bool:
 
 
 def _lists_holders(backend: object) -> bool:
-    """Whether `with_perm` of a backend is as new as what it says of one user."""
+    """Whether a backend's `with_perm` comes with its answers about one user."""
     if not grants_permissions(backend):
         return True
     for each in type(backend).__mro__:
@@ -123,9 +123,9 @@ def _dotted_path(backend: object) -> str:
     return f"{type(backend).__module__}.{type(backend).__qualname__}"
 
 
-def in_groups(names: Collection[str], known: Iterable[KnownGroup]) -> Q:
+def in_groups(names: Collection[str], groups: Iterable[KnownGroup]) -> Q:
     """Return who is in one of these groups; superusers are in all."""
-    keys = [each.pk for each in known if each.name in names]
+    keys = [each.pk for each in groups if each.name in names]
     if not keys:
         return superusers()
     members = all_users().filter(groups__in=keys)
@@ -140,8 +140,8 @@ def permission_labels(permissions: Collection[str]) -> list[str]:
     codenames = {permission.partition(".")[2] for permission in permissions}
     rows = Permission.objects.filter(codename__in=codenames)
     columns = ("content_type__app_label", "codename", "name")
-    found = rows.values_list(*columns) if codenames else ()
-    names = {f"{app}.{codename}": name for app, codename, name in found}
+    values = rows.values_list(*columns) if codenames else ()
+    names = {f"{app}.{codename}": name for app, codename, name in values}
     return [visible(names.get(permission, permission)) for permission in permissions]
 
 
@@ -152,8 +152,8 @@ def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
     if field is None or not (names or demands.permissions):
         return []
     granted = {
-        f"mcp_grants_{place}": permission
-        for place, permission in enumerate(demands.permissions)
+        f"mcp_grants_{index}": permission
+        for index, permission in enumerate(demands.permissions)
     }
     matters = Q(name__in=names)
     for column in granted:
@@ -161,7 +161,7 @@ def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
     demanded_first = Case(When(name__in=names, then=0), default=1)
     groups = _groups_with_grants(field, granted).filter(matters)
     rows = groups.order_by(demanded_first, "name")[: MOST_GROUPS + len(names)]
-    known = [
+    known_groups = [
         KnownGroup(
             row.pk,
             row.name,
@@ -170,14 +170,14 @@ def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
         )
         for row in rows
     ]
-    # A database may take two names that differ by a letter's case for the same.
-    return [each for each in known if each.grants or each.name in names]
+    # A database may call two names equal that differ in the case of a letter.
+    return [each for each in known_groups if each.grants or each.name in names]
 
 
 def _groups_with_grants(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]:
     members, model = field.related_query_name(), field.related_model
-    there = _find_field(auth.get_user_model(), "is_active")
-    may_log_in = None if there is None else Q(**{f"{members}__is_active": True})
+    active_field = _find_field(auth.get_user_model(), "is_active")
+    may_log_in = None if active_field is None else Q(**{f"{members}__is_active": True})
     columns: dict[str, Any] = {
         "mcp_people": Count(members, filter=may_log_in, distinct=True)
     }

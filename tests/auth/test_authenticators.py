@@ -192,7 +192,7 @@ async def test_cookies_that_http2_took_apart(browser: Client, cookie: str) -> No
 @pytest.mark.parametrize(
     "cookie_of", ["", "sessionid=", "sessionid=nothing", "csrftoken=x; a=b"]
 )
-async def test_no_session_is_not_mine(browser: Client, cookie_of: str) -> None:
+async def test_without_a_session(browser: Client, cookie_of: str) -> None:
     found = await asked(browser, cookie=cookie_of)
     assert found.status == 401
     assert found.headers["www-authenticate"] == 'Bearer realm="mcp"'

@@ -43,12 +43,12 @@ def apps() -> set[int]:
     return {each.pk for each in AccessToken.objects.all()}
 
 
-def test_nothing_expires_where_nothing_is() -> None:
+def test_an_empty_database_has_nothing_expired() -> None:
     assert counts() == [0, 0, 0]
     assert removed() == [None, None, None]
 
 
-def test_keys_go_an_hour_after_their_end(ana: User) -> None:
+def test_keys_are_deleted_an_hour_after_their_end(ana: User) -> None:
     row, now = app(ana), timezone.now()
     kept = key(row, now - KEY_RETENTION + MARGIN)
     key(row, now - KEY_RETENTION - MARGIN)
@@ -58,7 +58,7 @@ def test_keys_go_an_hour_after_their_end(ana: User) -> None:
     assert apps() == {row.pk}
 
 
-def test_what_nobody_finished_goes_an_hour_after_its_code(ana: User) -> None:
+def test_an_unfinished_app_is_deleted_an_hour_after_its_code(ana: User) -> None:
     now = timezone.now()
     kept, old = app(ana, is_used=False), app(ana, is_used=False)
     used = app(ana)
@@ -76,7 +76,7 @@ def test_what_nobody_finished_goes_an_hour_after_its_code(ana: User) -> None:
     assert apps() == {kept.pk, used.pk}
 
 
-def test_what_has_ended_goes_after_90_days_with_all_that_it_has(ana: User) -> None:
+def test_an_ended_app_is_deleted_after_90_days_with_its_keys(ana: User) -> None:
     now = timezone.now()
     old, young = now - APP_RETENTION - MARGIN, now - APP_RETENTION + MARGIN
     gone = [app(ana, revoked=old), app(ana, expires=old)]
@@ -96,7 +96,7 @@ def test_what_has_ended_goes_after_90_days_with_all_that_it_has(ana: User) -> No
     assert removed() == [None, None, None]
 
 
-def test_they_go_in_portions(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletes_in_batches(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rights, "PORTION", 2)
     for _ in range(5):
         app(ana, expires=timezone.now() - APP_RETENTION - MARGIN)

@@ -253,7 +253,7 @@ async def test_a_failing_rule_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.records[0].__dict__["rule"] == "broken"
 
 
-async def test_an_outage_in_a_rule_is_none_of_the_callers() -> None:
+async def test_an_outage_in_a_rule_is_not_blamed_on_the_caller() -> None:
     with pytest.raises(Unavailable):
         await Store(RULES).may(Principal(kind="badge"), needs(rules=("outage",)))
 

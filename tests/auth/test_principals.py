@@ -150,7 +150,7 @@ async def test_a_header_that_is_wrong_is_told_how(header: str, mistake: str) -> 
     assert f" Your header {mistake}" in refused.message
 
 
-async def test_wrong_credentials_end_the_matter() -> None:
+async def test_no_later_way_is_asked_after_wrong_credentials() -> None:
     """The next method is not asked, which might know the request for another's."""
     refused = await refusal(("by_name", "by_badge"), x_name="nobody", x_badge="7")
     assert refused.message == "There is no such user."
@@ -163,7 +163,7 @@ async def test_wrong_credentials_end_the_matter() -> None:
 
 
 @pytest.mark.parametrize("said", ['a "b"', "a\\b", "é", "a\nb"])
-async def test_what_only_bodies_say(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+async def test_texts_of_bodies_only(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     async def refuse(_: AuthenticationRequest) -> Principal | None:
         raise AuthenticationFailed(said)
 

@@ -52,7 +52,7 @@ def bearers(slug: str, columns: dict[str, Any]) -> list[tuple[AccessToken, str]]
         ({}, {"expires": timezone.now()}, 401),
     ],
 )
-async def test_they_agree(
+async def test_tokens_and_keys_are_refused_alike(
     site: Site,
     commit: Commit,
     columns: dict[str, Any],

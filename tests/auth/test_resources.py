@@ -191,7 +191,7 @@ HERE = "localhost"
         (["2001:db8::1"], ["[2001:db8::1]:8443"], True),
     ],
 )
-def test_whom_it_lets_in(
+def test_hosts_of_clients_that_the_settings_admit(
     settings: Settings, clients: list[str], hosts: list[str], is_in: bool
 ) -> None:
     settings.MCP = {**settings.MCP, "OAUTH": {"clients": clients}}

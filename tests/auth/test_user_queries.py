@@ -181,7 +181,7 @@ def test_a_group_is_read_whatever_letters_hide_in_its_name() -> None:
     assert shown.startswith("Sup")
 
 
-def test_only_so_many_groups_but_all_the_named(
+def test_groups_are_limited_but_named_ones_are_all_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(user_queries, "MOST_GROUPS", 1)

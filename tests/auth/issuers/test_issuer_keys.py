@@ -287,7 +287,7 @@ async def test_unknown_keys_are_forgotten(issuer: LoopbackIssuer, clock: Clock) 
     assert list(keys._built_keys) == [(ONE, "ES256")]
 
 
-async def test_those_who_ask_at_once_wait_for_one_fetch(issuer: LoopbackIssuer) -> None:
+async def test_callers_at_the_same_time_share_one_fetch(issuer: LoopbackIssuer) -> None:
     keys = issuer_keys.KeySet(issuer.options())
     asked = [asyncio.create_task(outcome(keys)) for _ in range(20)]
     await asyncio.sleep(0)
@@ -317,7 +317,7 @@ async def test_known_keys_are_good_a_day(issuer: LoopbackIssuer, clock: Clock) -
     assert await outcome(keys, TWO) == "wrong"
 
 
-async def test_known_keys_wait_for_nobody(issuer: LoopbackIssuer, clock: Clock) -> None:
+async def test_known_keys_need_no_fetch(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = issuer_keys.KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
     assert await outcome(keys) == "ES256"
     issuer.stop()

@@ -73,7 +73,7 @@ def test_an_e_mail_address_must_be_verified_and_has_no_case() -> None:
     assert "not verified" in outcome(given, email="ana@example.com")
 
 
-def test_characters_that_become_others_in_lower_case_are_none_of_them() -> None:
+def test_letters_beyond_ascii_are_not_lowered() -> None:
     """U+212A is the sign of Kelvin, whose lower case is a plain k."""
     User.objects.create(username="kate", email="kate@example.com")
     given = options("email", "email")
@@ -90,7 +90,7 @@ def test_addresses_beyond_ascii_are_compared_as_they_are() -> None:
     assert outcome(given, email="\u00c1nA@b.c", email_verified=True) == NO_USER_MESSAGE
 
 
-def test_two_who_are_meant_are_nobody() -> None:
+def test_claims_that_fit_two_users_find_nobody() -> None:
     for name in ("ana", "bert"):
         User.objects.create(username=name, email=f"{'A' if name == 'ana' else 'a'}@b.c")
     given = options("email", "email")
