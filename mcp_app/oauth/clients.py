@@ -33,15 +33,15 @@ from mcp_app.protocol.oauth.texts import CLIENT
 # -- documents -------------------------------------------------------------------------
 # Fetches what programs say of themselves at the URL that is their id.
 #
-# Only for people who are signed in, one at a time for each, and few at once: whoever
-# points at hosts that never answer keeps nobody else from signing in.  A document that
+# Only for people who are signed in, one at a time for each, and few at once.  So nobody
+# who points at hosts that never answer keeps others from signing in.  A document that
 # was read before serves for a day if it cannot be had again.
 
 logger = logging.getLogger("mcp_app.oauth")
 
 TIMEOUT_S: Final = 5.0
 FAILED_S: Final = 60.0
-"""So long a document that could not be had is not asked for again."""
+"""How long a document that could not be had is not fetched again."""
 MAX_DOCUMENT_AGE_S: Final = 86_400.0
 MAX_FETCHES_PER_MINUTE: Final = 10
 MAX_CONCURRENT_FETCHES: Final = 20
@@ -64,7 +64,7 @@ class NoDocument(OAuthError):
 
 
 class NotFetched(NoDocument):
-    """It was asked for, and nothing came; the log has the reason."""
+    """It was asked for, and there was no answer; the log has the reason."""
 
 
 class Busy(NoDocument):
@@ -74,11 +74,11 @@ class Busy(NoDocument):
 @dataclass(frozen=True, slots=True)
 class _Entry:
     document: clients.ClientDocument | None
-    """None where the last fetch failed and none was read before."""
+    """None if the last fetch failed and none was read before."""
     read: float
     until: float
     fetched: bool = True
-    """Whether something came."""
+    """Whether the last fetch got an answer."""
 
 
 class Documents:
@@ -100,12 +100,12 @@ class Documents:
         if problem is not None:
             raise OAuthError("invalid_client", f"client_id is no document. {problem}")
         now = self._clock()
-        known = self._stored.get(url, _Entry(None, now, now))
-        if now < known.until:
-            if known.document is None:
-                raise NoDocument if known.fetched else NotFetched
-            return known.document
-        old = known.document if now - known.read < MAX_DOCUMENT_AGE_S else None
+        entry = self._stored.get(url, _Entry(None, now, now))
+        if now < entry.until:
+            if entry.document is None:
+                raise NoDocument if entry.fetched else NotFetched
+            return entry.document
+        old = entry.document if now - entry.read < MAX_DOCUMENT_AGE_S else None
         try:
             with self._fetch_slot(str(user.pk)):
                 document, seconds = self._fetch(url)
@@ -113,7 +113,7 @@ class Documents:
             if not isinstance(error, Busy):
                 fetched = not isinstance(error, NotFetched)
                 until = self._clock() + FAILED_S
-                self._store_entry(url, _Entry(old, known.read, until, fetched))
+                self._store_entry(url, _Entry(old, entry.read, until, fetched))
             if old is None:
                 raise
             return old
@@ -178,7 +178,7 @@ REFRESH: Final = "refresh_token"
 class Refusal(Exception):
     """What a person is shown instead of the question.
 
-    `link` leads back to the program, "" where its answer would go is not known.
+    `link` leads back to the program; it is "" if nobody knows where that is.
     """
 
     def __init__(self, sentence: str, link: str = "", status: int = 400) -> None:
@@ -189,15 +189,15 @@ class Refusal(Exception):
 def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client:
     """Return the program that asks; raise `Refusal`.
 
-    A document is fetched where the id is the URL of one.
+    If the id is the URL of a document, that is fetched.
     """
-    known = _known_program(request.client_id, user)
+    program = _find_program(request.client_id, user)
     redirect = request.redirect_uri
     if not redirect:
         raise Refusal(_("The program did not say where its answer goes."))
-    # A registration keeps what was allowed when it was made.
+    # A registration may have a redirect that the settings no longer allow.
     problem = redirect_problem(redirect, oauth_settings().schemes)
-    is_registered = any(is_same_redirect(each, redirect) for each in known.redirects)
+    is_registered = any(is_same_redirect(each, redirect) for each in program.redirects)
     if problem is not None or not is_registered:
         raise Refusal(
             _(
@@ -206,8 +206,8 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
             )
             % {"where": visible(redirect)}
         )
-    host = known.host if isinstance(known, clients.ClientDocument) else ""
-    hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
+    host = program.host if isinstance(program, clients.ClientDocument) else ""
+    hosts = [host] if host else [*filter(None, map(redirect_host, program.redirects))]
     if not oauth_settings().admits_hosts(hosts):
         raise Refusal(
             _("This site does not let programs of %(hosts)s in.")
@@ -215,15 +215,15 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
         )
     return Client(
         client_id=request.client_id,
-        name=known.name,
+        name=program.name,
         host=host,
         redirect_uri=redirect,
         redirect_host=redirect_host(redirect),
-        refreshes=REFRESH in known.grants or request.offline,
+        refreshes=REFRESH in program.grants or request.offline,
     )
 
 
-def _known_program(
+def _find_program(
     client_id: str, user: AbstractBaseUser
 ) -> clients.Registration | clients.ClientDocument:
     if not client_id:

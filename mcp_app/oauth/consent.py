@@ -47,9 +47,9 @@ from mcp_app.protocol.oauth import requests
 from mcp_app.protocol.oauth.addresses import is_on_own_computer, with_answer
 
 LASTS_S: Final = 600
-"""A page that is older counts as closed."""
+"""A page that is older is refused."""
 MAX_SEALED_LENGTH: Final = 160 * 1024
-"""Of the longest request, twice, each character of which JSON writes as six."""
+"""The longest request, twice, if JSON writes each character as six."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _consent_sealer() -> Sealer:
 
 
 class ConsentForm(RightsChoice):
-    """What the program may, of what it asked for, and until when."""
+    """What the program may do, at most what it asked for, and until when."""
 
     sealed = forms.CharField(widget=forms.HiddenInput)
     end_others = forms.BooleanField(
@@ -105,16 +105,16 @@ def program_words(client: Client) -> dict[str, str]:
 
     `place` is the proved host that the answer goes to, or a program on this computer.
     """
-    here = is_on_own_computer(client.redirect_uri)
-    place = _("a program on this computer") if here else client.redirect_host
+    is_local = is_on_own_computer(client.redirect_uri)
+    host = _("a program on this computer") if is_local else client.redirect_host
     claim = _("“%(name)s”, says %(host)s")
     if not client.host:
         claim = _("It calls itself “%(name)s”. Nobody has checked that.")
-    elif here:
+    elif is_local:
         claim = _("It says that it is “%(name)s” of %(host)s. Nobody can check that.")
     claim %= {"name": client.name, "host": client.host}
     warning = ""
-    if here:
+    if is_local:
         warning = _(
             "The sign-in code goes to a program on this computer; any program here can"
             " receive it. If you did not just start signing in there, choose Cancel. Do"
@@ -122,7 +122,7 @@ def program_words(client: Client) -> dict[str, str]:
             " whoever asks for it wants to sign in as you."
         )
     goes_to = client.redirect_host or client.redirect_uri.partition(":")[0] + ":"
-    return {"place": place, "claim": claim, "goes_to": goes_to, "warning": warning}
+    return {"place": host, "claim": claim, "goes_to": goes_to, "warning": warning}
 
 
 # -- consent views ---------------------------------------------------------------------
@@ -136,11 +136,11 @@ def program_words(client: Client) -> dict[str, str]:
 DAY_S: Final = 86_400
 
 page_limit: Final = MinuteLimit(60)
-"""Of questions that one person opens."""
+"""Limits the questions that one person opens."""
 
 
 def shows_refusals(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Let a page say why not, or that the database or the process is away."""
+    """Let a page show a refusal, or that the database or the process is away."""
 
     @wraps(view)
     def view_wrapper(request: HttpRequest) -> HttpResponse:
@@ -227,9 +227,9 @@ def _grant_access(
     )
     code = connected_apps.allow_app(grant, page_id)
     if form.cleaned_data.get("end_others"):
-        others = connected_apps.connections_of(user, question.client.client_id)
-        # Pressed twice, it does not end what it has just made.
-        tokens = [x.token for x in others if x.token.made_with != page_id]
+        connections = connected_apps.connections_of(user, question.client.client_id)
+        # If the button is pressed twice, the app that it made stays.
+        tokens = [x.token for x in connections if x.token.made_with != page_id]
         connected_apps.end_connected_apps(user, tokens)
     return _answer_program(request, question, {"code": code}, issuer)
 
@@ -290,22 +290,22 @@ def _page_context(
 ) -> dict[str, Any]:
     server = open_server(question.slug)
     if server is None or not allows_sign_in(server):
-        # It may be gone meanwhile.
+        # It may have been deleted or closed meanwhile.
         raise Refusal(_("This server lets nobody sign in any more."))
     visible = visible_to(user, question.slug)
     if visible is None:
         raise Refusal(_("You may not use this server, so no program can as you."))
-    others = connected_apps.connections_of(user, question.client.client_id)
+    connections = connected_apps.connections_of(user, question.client.client_id)
     form = ConsentForm(
         request.POST if request.method == "POST" else None,
         may_ask=question.may_ask,
         tags=visible_tag_counts(visible),
-        with_others=bool(others),
+        with_others=bool(connections),
         initial={"sealed": question.seal_for_user(user)},
     )
     form.tell_what_is_missing(visible)
     reading = sum(tool.only_reads for tool in visible.tools)
-    used = [each.token.used for each in others if each.token.used is not None]
+    used = [each.token.used for each in connections if each.token.used is not None]
     return {
         "form": form,
         "server": server,
@@ -319,7 +319,7 @@ def _page_context(
             "resources": visible.resources,
             "events": visible.events,
         },
-        "others": {"count": len(others), "used": max(used, default=None)},
+        "others": {"count": len(connections), "used": max(used, default=None)},
         "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
     }
 
@@ -332,7 +332,7 @@ def _answer_program(
     request: HttpRequest, question: Question, answer: dict[str, str], issuer: str
 ) -> HttpResponse:
     """Send an answer to the program, by a page that leads there."""
-    # With DEBUG, Django logs what a template has, if it looks for what is not there.
+    # With DEBUG, Django logs the context if a template looks for a missing variable.
     link = Secret(_answer_address(question.client, question.state, issuer, answer))
     words = program_words(question.client)
     context = {"link": link, "words": words, "allowed": "code" in answer}
@@ -347,8 +347,8 @@ def _answer_address(
 
 
 def _refusal_page(request: HttpRequest, refusal: Refusal) -> HttpResponse:
-    place = urlsplit(refusal.link).netloc or _("the program")
-    context = {"sentence": refusal.sentence, "link": refusal.link, "place": place}
+    program = urlsplit(refusal.link).netloc or _("the program")
+    context = {"sentence": refusal.sentence, "link": refusal.link, "place": program}
     response = _render_page(request, "refused", context)
     response.status_code = refusal.status
     return response

@@ -52,10 +52,10 @@ BUSY: Final = requests.OAuthError(
 )
 _places: Final = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
 wrong_proofs: Final = MinuteLimit(60)
-"""Of the clients of companies, by their ids."""
+"""Limits wrong secrets, by the id of a company's client."""
 logger = logging.getLogger("mcp_app.oauth")
 _QUERY: Final = "MCP_SECRET_QUERY"
-"""In META: by such a name Django's error pages hide it."""
+"""A key in META: Django's error pages hide values of such names."""
 
 
 class NoSecrets(SafeExceptionReporterFilter):
@@ -98,7 +98,7 @@ def for_programs(
         @wraps(view)
         def answer_program(request: HttpRequest, **url_arguments: str) -> HttpResponse:
             request.exception_reporter_filter = NoSecrets()
-            # Whatever a program shows there, Django would log the address.
+            # Django would log the address, with whatever a program shows in it.
             request.META[_QUERY] = request.META.get("QUERY_STRING", "")
             forget_query(request)
             if request.method == "OPTIONS":
@@ -197,7 +197,7 @@ class OpenServers:
         self._read_at = -math.inf
 
     def access_of(self, slug: str | None) -> tuple[str, ...]:
-        """Return the names of the ways in of a server, none if there is no such."""
+        """Return the names of a server's ways in, none if there is no such server."""
         with self._lock:
             if time.monotonic() - self._read_at > SERVERS_MAX_AGE_S:
                 self._access = {each.slug: each.access_names for each in open_servers()}
@@ -297,15 +297,15 @@ def _exchange_assertion(
     proved = [each for each in usable if each.admits_client(credentials)]
     if not proved:
         is_id = any(client_id in each.secrets for each in usable)
-        # Right ones count always: nobody locks others out by wrong ones.
+        # A right secret is always accepted: nobody locks others out by wrong ones.
         if is_id and not wrong_proofs.count_attempt(client_id, time.monotonic()):
             raise requests.OAuthError("slow_down", "Too many wrong ones.", status=429)
         message = "The client id or its secret is wrong."
         raise requests.OAuthError("invalid_client", message, status=401)
     parts = grant.assertion, proved, client_id, issuer
     try:
-        found = run_on_loop(request, partial(companies.verify_grant, *parts))
-        return companies.answer_grant(*found, grant, issuer)
+        verified = run_on_loop(request, partial(companies.verify_grant, *parts))
+        return companies.answer_grant(*verified, grant, issuer)
     except AuthenticationUnavailable:
         message = "The issuer of the assertion is away. Try again."
         away = requests.OAuthError("temporarily_unavailable", message, status=503)

@@ -80,7 +80,7 @@ def test_one_serves_as_long_as_it_says(documents: Documents, web: Web) -> None:
         assert len(web.fetches) == fetches
 
 
-def test_what_cannot_be_had_is_not_asked_again(documents: Documents, web: Web) -> None:
+def test_a_lost_document_is_not_fetched_again(documents: Documents, web: Web) -> None:
     web.away = True
     for at, fetches in ((0, 1), (59, 1), (61, 2)):
         web.now = at
@@ -127,7 +127,7 @@ def test_what_is_no_address_of_a_document_is_not_fetched(
     assert web.fetches == []
 
 
-def test_a_slow_one_keeps_nobody_else_waiting(web: Web) -> None:
+def test_a_slow_document_delays_nobody_else(web: Web) -> None:
     """Its own person waits; whoever points at another one does not."""
     begun, over = Event(), Event()
 

@@ -314,7 +314,7 @@ def test_a_program_with_a_long_host(hers: Client, program: Program, label: str) 
     assert row.connection.redirect_host == f"{label}.{label}.example"
 
 
-def test_who_may_not_use_the_server_reads_so(
+def test_a_person_without_the_right_is_told_so(
     hers: Client, program: Program, ana: User, support: Server
 ) -> None:
     support.permission = "auth.view_user"

@@ -54,9 +54,7 @@ def test_a_program_gets_a_key_for_an_assertion_once(
     assert IssuedToken.objects.count() == 1
 
 
-def test_what_a_row_may_not_any_more_its_keys_may_not(
-    program: Program, row: AccessToken
-) -> None:
+def test_keys_lose_what_their_row_loses(program: Program, row: AccessToken) -> None:
     AccessToken.objects.move_end(row.pk, timezone.now() + timedelta(minutes=9))
     answer = program.post(**form(assertion(row.prefix))).json()
     name = digest(answer["access_token"])
@@ -116,7 +114,7 @@ def test_what_is_wrong_with_an_assertion_stands_in_the_log(
     assert not UsedAssertion.objects.exists()
 
 
-def test_what_is_refused_may_come_again(program: Program, row: AccessToken) -> None:
+def test_refused_assertions_may_come_again(program: Program, row: AccessToken) -> None:
     published(Server(slug="sales", access="token"))
     signed = assertion(row.prefix)
     right = form(signed)
@@ -138,7 +136,7 @@ def test_what_is_refused_may_come_again(program: Program, row: AccessToken) -> N
     assert program.post(**right).status_code == 200
 
 
-def test_so_many_keys_a_minute(program: Program, row: AccessToken) -> None:
+def test_keys_are_limited_by_the_minute(program: Program, row: AccessToken) -> None:
     signed = [assertion(row.prefix) for _ in range(33)]
     found = [program.post(**form(each)).status_code for each in signed]
     assert found == [200] * 32 + [429]
