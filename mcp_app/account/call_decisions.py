@@ -35,7 +35,7 @@ DENIED: Final = (
 
 
 class CallDecided(Exception):
-    """The call does not wait any more: somebody was quicker, or its time is over."""
+    """The call does not wait any more: it was decided, or its time is over."""
 
     def __init__(self) -> None:
         super().__init__(_("Meanwhile, this call was decided, or is over."))
@@ -77,12 +77,12 @@ def may_decide(by: Any, task: Task) -> bool:
 
 
 def decision_problem(by: Any, task: Task) -> str:
-    """Say why a person may not decide a call that waits; "" for who may."""
+    """Say why a person may not decide a call that waits; "" if the person may."""
     caller = str(read_json(task.caller)["principal"]["user_id"])
     if task.status == Status.CONFIRMATION:
         is_caller = by.is_active and str(by.pk) == caller
         return "" if is_caller else _("Only the person who calls can decide this.")
-    # Who tries a tool as somebody else calls it, too.
+    # A person who tries a tool as somebody else calls it, too.
     if str(by.pk) == caller or task.person == f"u{by.pk}":
         return _("It is your own call: another person decides it.")
     permission = read_json(task.state)["approval"]["permission"] or APPROVE

@@ -38,7 +38,7 @@ MAX_LINE: Final = 200
 
 
 def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """Return what the page of a call shows to who may decide it; {} to others."""
+    """Return what the page of a call shows to persons who may decide it, else {}."""
     if "part" in request.GET or not may_decide(request.user, task):
         return {}
     tool = run_on_loop(request, partial(_find_tool, task))
@@ -66,7 +66,7 @@ async def _find_tool(task: Task) -> ToolEntry | None:
 
 
 def value_lines(task: Task, tool: ToolEntry | None) -> list[tuple[str, str, str]]:
-    """Return of each value its title, its beginning and, if that is not all, all."""
+    """Return each value's title, its beginning, and the whole if it is longer."""
     schema: Any = tool.definition.input_schema if tool else {}
     about = schema.get("properties", {})
     lines = []

@@ -40,7 +40,7 @@ def server_name(slug: str) -> str:
 
 # -- client configs --------------------------------------------------------------------
 
-# Whoever holds an entry against its client again writes the month there.
+# When you check an entry with its client again, write the month there.
 OCTOBER_2026: Final = (2026, 10)
 NOVEMBER_2026: Final = (2026, 11)
 

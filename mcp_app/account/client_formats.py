@@ -48,8 +48,8 @@ def merge_member(text: str, root: str, name: str, value: JsonObject) -> str:
         return _with_member(text, text.index("{"), root, {name: value})
     if not isinstance(document[root], dict):
         raise NotMerged(f"its member {root!r} is no object")
-    place = _member_positions(text, text.index("{"))[root].value
-    return _with_member(text, place, name, value)
+    value_start = _member_positions(text, text.index("{"))[root].value
+    return _with_member(text, value_start, name, value)
 
 
 def merge_item(text: str, name: str, item: JsonObject) -> str:
@@ -64,10 +64,10 @@ def merge_item(text: str, name: str, item: JsonObject) -> str:
         return text
     if not items:
         return _with_member(text, text.index("{"), name, [item])
-    place = _member_positions(text, text.index("{"))[name]
-    begin = place.value + 1
+    member = _member_positions(text, text.index("{"))[name]
+    begin = member.value + 1
     space = text[begin : _after_space(text, begin)]
-    before = text[: place.end - 1].rstrip()
+    before = text[: member.end - 1].rstrip()
     written = _spread_json(item, space, _indentation(text))
     return f"{before},{space or ' '}{written}{text[len(before) :]}"
 
@@ -104,22 +104,22 @@ def _member_positions(text: str, start: int) -> dict[str, Member]:
 
     The text must be JSON. Raises `NotMerged` if a name occurs twice.
     """
-    decoder, members, place = json.JSONDecoder(), dict[str, Member](), start + 1
-    while text[begin := _after_space(text, place)] != "}":
+    decoder, members, position = json.JSONDecoder(), dict[str, Member](), start + 1
+    while text[begin := _after_space(text, position)] != "}":
         name, colon = decoder.raw_decode(text, begin)
         value = _after_space(text, _after_space(text, colon) + 1)
         _, end = decoder.raw_decode(text, value)
         if name in members:
             raise NotMerged(f"it has the member {name!r} twice")
-        members[name] = Member(text[place:begin], begin, value, end)
-        place = _after_space(text, end)
-        place += text[place] == ","
+        members[name] = Member(text[position:begin], begin, value, end)
+        position = _after_space(text, end)
+        position += text[position] == ","
     return members
 
 
-def _after_space(text: str, place: int) -> int:
-    match = _SPACE.match(text, place)
-    return place if match is None else match.end()
+def _after_space(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    return start if match is None else match.end()
 
 
 def _with_member(text: str, start: int, name: str, value: Value) -> str:
@@ -351,5 +351,5 @@ def vscode_link(name: str, url: str, token: str) -> str:
 
 def quoted_literal(text: str) -> str:
     """Return a text as Python, JavaScript and TOML write it, in double quotes."""
-    # None of them reads each half of a pair of surrogates by itself.
+    # None of them reads the halves of a surrogate pair as one character.
     return json.dumps(text, ensure_ascii=False)

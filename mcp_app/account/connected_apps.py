@@ -43,7 +43,7 @@ def allow_app(grant: Grant, idempotency_key: UUID) -> Secret:
 def change_app(
     by: AbstractBaseUser, row: AccessToken, before: Choice, after: Choice
 ) -> None:
-    """Store what the owner of an app wants, who saw what it was `before`.
+    """Store what the owner of an app chose, who saw the choice `before`.
 
     Raises `AppEnded`, `ChangedMeanwhile` and `ValidationError`.
     """
@@ -93,8 +93,8 @@ def end_connected_apps(by: AbstractBaseUser | None, rows: Iterable[AccessToken])
 
 def _end_in_transaction(by: AbstractBaseUser | None, rows: list[AccessToken]) -> int:
     def end_reason_of(row: AccessToken) -> Ended:
-        own = by is not None and by.pk == row.user_id
-        return Ended.PERSON if own else Ended.STAFF
+        is_owner = by is not None and by.pk == row.user_id
+        return Ended.PERSON if is_owner else Ended.STAFF
 
     with own_transaction(router.db_for_write(AccessToken)):
         ended = rights.end_connected_apps(rows, end_reason_of)

@@ -110,7 +110,7 @@ def count_waiting(rows: Collection[EventSubscription]) -> None:
 
 
 def state_of(row: EventSubscription) -> State:
-    """Return how it goes, once its events are counted; the sentence says why."""
+    """Return the state of a subscription with counted events, and why."""
     if (since_ms := row.failed_since_ms) is not None:
         error: str = row.last_error
         if row.last_status:
@@ -120,14 +120,14 @@ def state_of(row: EventSubscription) -> State:
         look, word = ("bad", _("retrying")) if row.active else ("stopped", _("paused"))
         return State(look, word, why)
     if row.waiting:
-        more = row.waiting > MAX_WAITING
-        words = _("more than 1,000 waiting") if more else _("%(count)d waiting")
+        is_many = row.waiting > MAX_WAITING
+        words = _("more than 1,000 waiting") if is_many else _("%(count)d waiting")
         return State("warn", words % {"count": row.waiting}, "")
     return State("good", _("up to date"), "")
 
 
 def arguments_words(row: EventSubscription) -> str:
-    """Return which events it is for, "all" without arguments."""
+    """Return the words for its arguments, "all" if it has none."""
     parts = (
         f"{name}: {each if type(each) is str else jsonrpc.write(each).decode()}"
         for name, each in parse_json(row.arguments).items()

@@ -37,7 +37,7 @@ from mcp_app.site_time import DAY, local_date, local_time, site_time
 # When something ends: one of some numbers of days, or a date.
 
 MAX_LIFETIME: Final = timedelta(days=366)
-"""How long what is made on a page lasts at most, unless endless ones are allowed."""
+"""The longest life of what is made on a page, if endless ones are not allowed."""
 LAST_DAY: Final = date(9999, 12, 30)
 """The latest end date: the next day begins then, which must exist."""
 UNTIL: Final = "date"
@@ -117,7 +117,7 @@ class ExpiryChoice(forms.Form):
 # Asked where it signs in, and again on the page of the connected app.
 
 MAX_TAGS: Final = 30
-"""With more, they are typed."""
+"""If there are more, people type them."""
 ALL, SOME = "all", "some"
 
 
@@ -171,8 +171,8 @@ class RightsChoice(ExpiryChoice):
             ) % {"changing": changing, "all": len(visible.tools)}
 
     def _add_tags_field(self, tags: Counter[str]) -> None:
-        # Without tags there is no choice; but whoever chose some that are gone since
-        # did not choose all.
+        # Without tags there is no choice.  But if the person chose tags that are gone
+        # since, the answer was not "all".
         if not tags and self.data.get("which") != SOME:
             del self.fields["which"]
         elif len(tags) <= MAX_TAGS:
@@ -193,11 +193,11 @@ class RightsChoice(ExpiryChoice):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("which") != SOME or "tags" not in cleaned:
             return cleaned
-        chosen, most = self.chosen_tags(), AccessToken._meta.get_field("tags")
+        chosen, field = self.chosen_tags(), AccessToken._meta.get_field("tags")
         problems = [sentence for _field, sentence in tag_problems(chosen)]
         if not chosen:
             problems = [_("Choose at least one group, or all.")]
-        elif len(chosen) > (most.max_length or 0):
+        elif len(chosen) > (field.max_length or 0):
             problems.append(_("These are too many groups. Choose fewer, or all."))
         for problem in problems:
             self.add_error("tags", problem)
@@ -348,7 +348,7 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
 
 
 class AnyonesTokenForm(NewTokenForm):
-    """The form of tokens for others; pages take fields out for who lacks a right."""
+    """The form of tokens for others; without a right, pages take fields out."""
 
     service_user = forms.CharField(
         label=gettext_lazy("For a service user"),
@@ -438,7 +438,7 @@ KEEP: Final = "keep"
 
 
 class AppForm(RightsChoice):
-    """What an app is called and may; `tags` are those of the tools that it could see.
+    """What an app is called and may do; `tags` are those of tools that it could see.
 
     `before` is what held when the page was opened.
     """
@@ -456,17 +456,17 @@ class AppForm(RightsChoice):
     ) -> None:
         self._now = now = Choice.of_connection(connection)
         chosen = list(split_words(now.tags))
-        # A tag that nothing has any more stays chosen, or all would be allowed.
-        known = Counter({**dict.fromkeys(chosen, 0), **tags})
+        # A tag that no tool has any more stays chosen: else all would be allowed.
+        counts = Counter({**dict.fromkeys(chosen, 0), **tags})
         initial = {
             "before": _state_digest(now),
             "name": now.name,
             "may": now.may,
             "which": SOME if now.tags else ALL,
-            "tags": now.tags if len(known) > MAX_TAGS else chosen,
+            "tags": now.tags if len(counts) > MAX_TAGS else chosen,
             "ends": KEEP,
         }
-        super().__init__(data, may_ask=connection.may_ask, tags=known, initial=initial)
+        super().__init__(data, may_ask=connection.may_ask, tags=counts, initial=initial)
         if "which" in self.fields:
             self.fields["which"].required = True
 
@@ -486,7 +486,7 @@ class AppForm(RightsChoice):
         return super().chosen_end()
 
     def chosen_rights(self) -> Choice:
-        """Return what is to hold from now on, from a valid form."""
+        """Return the new choice, from a valid form."""
         return Choice(
             name=self.cleaned_data["name"],
             may=self.cleaned_data["may"],

@@ -126,7 +126,7 @@ def open_servers() -> QuerySet[Server]:
 
 
 def open_server(slug: str | None) -> Server | None:
-    """Return one of these, None where there is none."""
+    """Return one of these, None if there is none."""
     return open_servers().filter(slug=slug or "").first()
 
 
@@ -142,13 +142,13 @@ def reveal_token(
     if not row.everywhere:
         rows = rows.filter(pk__in=row.servers.values("pk"))
     servers = list(rows)
-    # The default one, if it can be had.
+    # The default one, if that is open.
     servers.sort(key=lambda each: each.slug != DEFAULT_SLUG)
     first = servers[0] if servers else None
     slug = DEFAULT_SLUG if first is None else first.slug
     site = request.build_absolute_uri("/")
     url, name = server_url(slug, site), server_name(slug)
-    others = [server_url(server.slug, site) for server in servers[1:]]
+    other_urls = [server_url(server.slug, site) for server in servers[1:]]
     return {
         "row": row,
         "token": token,
@@ -156,7 +156,7 @@ def reveal_token(
         "line": Secret(command_line(name, url, token)),
         "header": Secret(f"Authorization: Bearer {token}"),
         "files": [_client_paste(key, name, url, token) for key in CLIENTS],
-        "others": others[:MAX_ADDRESSES],
+        "others": other_urls[:MAX_ADDRESSES],
         "issuer": site_origin(request.scheme or "", request.get_host()),
         "is_public": first is not None and first.access_names == (PUBLIC,),
     }
@@ -190,8 +190,8 @@ def lets_sign_in(server: Server, site: str = "") -> bool:
 
 DAYS: Final = 30
 DAY_MS: Final = 86_400_000
-MOST_CALLS: Final = 10_000
-"""So many of a user's newest calls are counted."""
+MAX_CALLS: Final = 10_000
+"""How many of a user's newest calls are counted."""
 
 
 def program_host(connection: Connection) -> str:
@@ -204,7 +204,7 @@ def program_host(connection: Connection) -> str:
 
 
 def identity_claim(connection: Connection) -> str:
-    """Return how sure it is which program this is."""
+    """Return how well it is proved which program this is."""
     if connection.issuer:
         return _("This company let it in, not you. End it, and it stays out.")
     if not connection.client_host:
@@ -223,7 +223,7 @@ def permission_words(may: str) -> str:
 
 
 def until_words(connection: Connection) -> str:
-    """Return the day that its owner has said."""
+    """Return in words when it ends by its owner's choice."""
     if connection.until is None:
         return _("never")
     return time_html(connection.until)
@@ -250,13 +250,13 @@ def recent_calls_of(user: AbstractBaseUser) -> Calls:
     since = int(time.time() * 1_000) - DAYS * DAY_MS
     sought = CallQuery(since, ways=[("user_name", "=", user.get_username())])
     counts = Counter[str]()
-    for each in Call.objects.clients(sought, MOST_CALLS):
+    for each in Call.objects.clients(sought, MAX_CALLS):
         counts[each.principal_client] += each.calls
-    return Calls(counts, counts.total() >= MOST_CALLS)
+    return Calls(counts, counts.total() >= MAX_CALLS)
 
 
 def ended_words(count: int) -> str:
-    """Return what is said once so many apps have been ended."""
+    """Return the message after this many apps were ended."""
     message = ngettext(
         "Ended: %d connected app lets nobody in any more.",
         "Ended: %d connected apps let nobody in any more.",
@@ -289,7 +289,7 @@ class Contact:
 def own_token(user: AbstractBaseUser, key: object, slug: str) -> AccessToken | None:
     """Return a user's token, with what its newest session at a server says; one query.
 
-    None for what is no token of theirs.
+    None if it is no token of theirs.
     """
     principal = Principal(kind=ACCESS_TOKEN, user_id=str(user.pk))
     of_token = Concat(Value(principal.key), OuterRef("family"))

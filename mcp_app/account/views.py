@@ -215,8 +215,8 @@ def show_once(
     try:
         row, token = issue(by, idempotency_key=form.idempotency_key(by))
     except AlreadyShown as already:
-        title, said = _("Access token"), str(already)
-        return render_page("already", title=title, row=already.row, said=said)
+        title, sentence = _("Access token"), str(already)
+        return render_page("already", title=title, row=already.row, said=sentence)
     if row.maker_id is not None:
         page = request.build_absolute_uri(reverse("mcp_account:take"))
         link, title = Secret(f"{page}#{token}"), _("A link for a colleague")
@@ -272,7 +272,7 @@ def connected_app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
 
 
 def _render_page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
-    # Its template has one; a site's own frame may show what has this name.
+    # Its template has one; a site's own frame may show a variable of this name.
     context.pop("title", None)
     return render(request, f"mcp_app/account/{name}.html", context)
 
@@ -311,7 +311,7 @@ def connected_app_page(request: HttpRequest, key: int) -> HttpResponse:
 @own_page
 @require_POST
 def end_watch(request: HttpRequest, key: int, pk: int) -> HttpResponse:
-    """End what an app of the user watches."""
+    """End an event subscription of an app of the user."""
     app = get_object_or_404(own_tokens(request), pk=key)
     rows = EventSubscription.objects.open().filter(principal=app.principal_key)
     row = get_object_or_404(rows, pk=pk)
@@ -335,16 +335,16 @@ def end_all_apps(request: HttpRequest) -> HttpResponse:
 def _save_choice(
     request: HttpRequest, row: AccessToken, form: AppForm
 ) -> HttpResponse | None:
-    """Store what was chosen; return None, with the reason in the form, if it is not."""
+    """Store what was chosen; if that fails, return None with the reason in the form."""
     if not form.is_current():
-        return _redirect_with_error(request, row, _changed_meanwhile())
+        return _redirect_with_error(request, row, _change_conflict())
     before = Choice.of_connection(row.connection)
     try:
         connected_apps.change_app(row.user, row, before, form.chosen_rights())
     except AppEnded:
         return _redirect_with_error(request, row, _has_ended())
     except ChangedMeanwhile:
-        return _redirect_with_error(request, row, _changed_meanwhile())
+        return _redirect_with_error(request, row, _change_conflict())
     except ValidationError as error:
         form.add_error("name", error.messages)
         return None
@@ -356,7 +356,7 @@ def _has_ended() -> str:
     return _("This connected app has ended. Sign in again in the program.")
 
 
-def _changed_meanwhile() -> str:
+def _change_conflict() -> str:
     return _(
         "Somebody has changed this app since you opened the page. Nothing was saved."
         " Look at what it may now."

@@ -27,7 +27,7 @@ def client(request: pytest.FixtureRequest) -> ClientProgram:
     return CLIENTS[request.param]
 
 
-def test_it_has_those_that_people_use() -> None:
+def test_the_table_has_the_clients_that_people_use() -> None:
     assert [*CLIENTS] == [
         *("claude-code", "claude", "claude-desktop", "chatgpt", "cursor", "vscode"),
         *("gemini", "windsurf", "zed", "codex", "python", "typescript", "curl"),
@@ -45,7 +45,7 @@ def test_each_says_what_to_do_and_how_one_sees_success(
     assert date(2026, 1, 1) <= client.month_checked <= date.today()
 
 
-def test_each_is_told_where(client: ClientProgram) -> None:
+def test_each_client_says_where_its_text_goes(client: ClientProgram) -> None:
     assert not (client.file and client.elsewhere)
     assert bool(client.place_for_people) is not client.signs_in
     assert not client.file.startswith(("/", "~", ".."))

@@ -122,7 +122,7 @@ def test_a_name_that_toml_has_bare_has_no_quotes() -> None:
     assert CLIENTS["codex"].http_text("site", URL).startswith("[mcp_servers.site]\n")
 
 
-def test_who_starts_no_server_has_no_text_for_it() -> None:
+def test_a_client_that_starts_no_server_has_no_text() -> None:
     for name in ("claude", "chatgpt", "python", "typescript", "curl"):
         assert CLIENTS[name].stdio_text("site", LAUNCH) == ""
 

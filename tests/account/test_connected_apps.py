@@ -149,7 +149,7 @@ def test_calls_are_counted_by_app_up_to_a_bound(
     with django_assert_num_queries(1):
         calls = recent_calls_of(ana)
     assert [calls.count_words(row) for row in rows] == ["4", "1", "0"]
-    monkeypatch.setattr(presentation, "MOST_CALLS", 3)
+    monkeypatch.setattr(presentation, "MAX_CALLS", 3)
     some = recent_calls_of(ana)
     words = [some.count_words(row) for row in rows]
     assert words == ["2 or more", "1 or more", "0 or more"]

@@ -169,7 +169,7 @@ def test_without_a_server_the_default_address_is_told() -> None:
 
 
 @pytest.mark.django_db
-def test_only_so_many_addresses(default: Server) -> None:
+def test_addresses_are_limited(default: Server) -> None:
     for number in range(MAX_ADDRESSES + 1):
         server(f"s{number}")
     assert len(told(row())["others"]) == MAX_ADDRESSES
@@ -207,7 +207,7 @@ def test_counts_are_read_as_they_were_written() -> None:
 @pytest.mark.parametrize(
     "text", ["", "-", "host", "host.", ".1", "host.-1", "host.1.2", "HOST.1", "host.٣"]
 )
-def test_what_is_no_count_counts_as_nothing(text: str) -> None:
+def test_an_unreadable_count_is_nothing(text: str) -> None:
     assert counts_of_text(text) == Counter()
     assert counts_of_text(f"{text}-nobody.2") == {"nobody": 2}
 

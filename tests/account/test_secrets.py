@@ -73,7 +73,7 @@ def rows() -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_it_is_kept_nowhere(
+def test_a_token_is_stored_nowhere(
     opened: Open, canary: str, heard: Callable[[], str], place: str
 ) -> None:
     client, url, replace_url = opened(place)

@@ -52,7 +52,7 @@ def test_somebody_who_is_no_staff_logs_in(client: Client, ana: User) -> None:
     assert "Please enter a correct username and password." in text_of(wrong)
 
 
-def test_whoever_may_not_log_in_any_more_is_refused(client: Client, ana: User) -> None:
+def test_an_inactive_user_is_refused(client: Client, ana: User) -> None:
     backend = "django.contrib.auth.backends.AllowAllUsersModelBackend"
     ana.is_active = False
     ana.save()
@@ -511,7 +511,7 @@ def test_an_app_whose_server_is_gone(hers: Client, ana: User) -> None:
 # -- its end -----------------------------------------------------------------------
 
 
-def test_it_is_ended_now_and_taken_off_later(hers: Client, ana: User) -> None:
+def test_an_app_is_ended_and_later_removed(hers: Client, ana: User) -> None:
     row = app(ana)
     response = hers.post(account("delete", row.pk), follow=True)
     assert "Ended: “Claude" in app_views_text_of(response)
