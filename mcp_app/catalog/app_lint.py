@@ -30,7 +30,7 @@ _LOADED: Final = re.compile(
 def server_app_findings(
     title: str, definitions: Sequence[Definition]
 ) -> Iterator[Finding]:
-    """Yield the tools whose page is not on the server, or not for who sees the tool."""
+    """Yield tools whose page the server lacks, or hides from users of the tool."""
     resources = {
         each.uri: each for each in definitions if isinstance(each, ResourceDefinition)
     }
@@ -79,7 +79,7 @@ def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
         rule = _("It must be a text of at most %d bytes (LIMITS['text']).") % limit
         yield must_fix("app-broken", "", _("The page cannot be made: %s") % rule)
         return
-    origins = [origin for some in policy.values() for origin in some]
+    origins = [origin for urls in policy.values() for origin in urls]
     loads = dict.fromkeys(_LOADED.findall(html if isinstance(html, str) else ""))
     blocked = [load for load in loads if not _is_allowed(load, origins)]
     if blocked:

@@ -23,7 +23,7 @@ from mcp_app.protocol.apps import (
 )
 
 TTL_MS: Final = 3_600_000
-"""So long hosts may keep a page."""
+"""How long hosts may keep a page."""
 TABLE: Final = "ui://mcp_app/table"
 CHART: Final = "ui://mcp_app/chart"
 _OURS: Final[Mapping[str, tuple[Label, Label, str]]] = {
@@ -56,7 +56,7 @@ and have a `base` for its addresses.
 
 
 class AppOptions(DefinitionOptions, total=False):
-    """What `app` takes; hosts decide what of it they do.
+    """What `app` takes; hosts decide what they do with it.
 
     `template` is the name of a template, or a function that returns HTML.  `csp` says
     which other sites the page uses, `permissions` what it asks of the browser, `border`
@@ -105,7 +105,7 @@ def _app_problems(
     if META_KEY in meta:
         yield f"The options make the key {META_KEY!r} of meta: leave it out."
     origins: Any = policy.values()
-    yield from filter(None, (origin_problem(each) for some in origins for each in some))
+    yield from filter(None, (origin_problem(each) for urls in origins for each in urls))
 
 
 def app_renderer(template: str, uri: str, module: str) -> Callable[[], str]:
@@ -159,5 +159,5 @@ def _page_runnable(template: str) -> Runnable[object]:
 
 
 def our_app_title(uri: str) -> Label:
-    """Return what staff call one of our pages, "" for none of ours."""
+    """Return what staff call one of our pages, "" if it is none of ours."""
     return _OURS[uri][0] if uri in _OURS else ""

@@ -88,7 +88,7 @@ def _error_text(error: Exception) -> str:
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         text = visible(text, MAX_TEXT_LENGTH)
     except Exception:
-        # What a site raises need not have a text.
+        # An exception of a site may fail to give its text.
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text.rstrip('.')}" if text else kind
@@ -146,5 +146,5 @@ def _comparable_value(value: Any) -> object:
         members = value.co_code.hex(), value.co_names, value.co_consts
     elif is_dataclass(value) and not isinstance(value, type):
         members = [getattr(value, each.name) for each in fields(value)]
-    # Of anything else only the type can be told.
+    # Of anything else only the type is compared.
     return [type(value).__qualname__, *map(_comparable_value, members)]

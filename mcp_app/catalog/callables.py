@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    # What a module imports for type checkers alone is read with `_CONTEXTS`.
+    # Names that a module imports only for type checkers are read with `_CONTEXTS`.
     _signature_of = partial(inspect.signature, annotation_format=Format.FORWARDREF)
 else:
     _signature_of = inspect.signature

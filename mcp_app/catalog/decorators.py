@@ -167,7 +167,7 @@ def declared_tool(function: RegisteredFunction, options: ToolOptions) -> Declare
     check_options(function.qualified_name, "tool", ToolOptions, options)
     values: dict[str, Any] = dict(options)
     hints = {name: values[name] for name in _HINTS & values.keys()}
-    # Also where a schema stands in for the types, they say how results are written.
+    # Even if a schema replaces the types, they say how results are written.
     function.tool_runnable()
     for name in _SCHEMAS:
         if values.get(name) is None:
@@ -232,8 +232,8 @@ def declared_template(
             " do not all have the same size."
         )
     members = _definition_members(function, values, _MODEL)
-    own = AccessRequirements(rules=instances)
-    members["demands"] = members["demands"].combined_with(own)
+    instance_demands = AccessRequirements(rules=instances)
+    members["demands"] = members["demands"].combined_with(instance_demands)
     definition = ResourceTemplateDefinition(uri_template=uri_template, **members)
     _check_variables(function, uri_template, template.variables)
     example = template.expand(dict.fromkeys(template.variables, "0"))

@@ -66,7 +66,7 @@ class DefinitionText(NamedTuple):
 def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
     """Yield all texts that clients get, those inside JSON with their places.
 
-    Of JSON without any text that could hide something nothing comes.
+    JSON in which no text could hide anything yields nothing.
     """
     yield DefinitionText("name", definition.name)
     yield DefinitionText("title", str(definition.title))
@@ -78,10 +78,10 @@ def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
         yield from _texts_inside("output_schema", definition.output_schema)
     elif isinstance(definition, PromptDefinition):
         for argument in definition.arguments:
-            place = visible(argument.name)
-            yield DefinitionText("arguments", argument.name, place=place)
-            yield DefinitionText("arguments", str(argument.title), place=place)
-            yield DefinitionText("arguments", str(argument.description), True, place)
+            name = visible(argument.name)
+            yield DefinitionText("arguments", argument.name, place=name)
+            yield DefinitionText("arguments", str(argument.title), place=name)
+            yield DefinitionText("arguments", str(argument.description), True, name)
     elif isinstance(definition, EventDefinition):
         yield from _texts_inside("config", definition.input_schema)
         yield from _texts_inside("config", definition.payload_schema)
@@ -120,13 +120,13 @@ def _texts_inside(field: str, value: object) -> Iterator[DefinitionText]:
     # Controls are written with a backslash, but for DEL.
     if encoded.isascii() and b"\\" not in encoded and b"\x7f" not in encoded:
         return
-    # As it is written: lazy texts, enumerations and models of code are strings there.
+    # It is dumped first: lazy texts, enumerations and models of code become strings.
     for path, text in _json_strings(json.loads(encoded), ()):
         yield DefinitionText(field, text, True, visible(jsonrpc.path_text(path)))
 
 
 def _json_bytes(value: object) -> bytes:
-    # What is no JSON is told elsewhere.
+    # Another rule reports what is no JSON.
     try:
         return jsonrpc.write(value)
     except jsonrpc.UnserializableValue:
@@ -176,7 +176,7 @@ _VERBS: Final = {
     **dict.fromkeys(("read", "show", "view"), "get"),
     "remove": "delete",
 }
-"""What APIs say for what people say."""
+"""Words of APIs, by the words of people."""
 _HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
 
 
@@ -210,7 +210,7 @@ class SearchIndex:
         self._database.close()
 
     def find_tools(self, query: str, limit: int) -> tuple[list[int], int]:
-        """Return the places of the best tools, and how many fit in all."""
+        """Return the indexes of the best tools, and how many fit in all."""
         words = _WORD.findall(_HUMP.sub(r"\1 \2", query))[:MAX_WORDS]
         if not words:
             return [], 0
@@ -218,7 +218,7 @@ class SearchIndex:
         match = " OR ".join(f'"{word}"' for word in words)
         verbs = {_VERBS[word.lower()] for word in words if word.lower() in _VERBS}
         better = f"({match}) AND ({' OR '.join(sorted(verbs))})"
-        # A verb makes a tool come earlier, and alone it finds none.
+        # A verb puts a tool higher, but finds none by itself.
         ranked = f"{match} OR ({better})" if verbs else match
         places = [row[0] for row in self._database.execute(_FIND, (ranked, limit))]
         ((total,),) = self._database.execute(_COUNT, (match,))

@@ -82,7 +82,7 @@ class DeclaredEvent:
         return qualified_name(self.cls)
 
     def dump(self, event: object) -> bytes:
-        """Return an event as JSON; raise ValueError for what cannot be told."""
+        """Return an event as JSON; raise ValueError if it has no such form."""
         name = self.definition.name
         try:
             # The schema below judges, so that a lazy text may stand for a text.
@@ -92,11 +92,11 @@ class DeclaredEvent:
         except (PydanticSerializationError, *_UNFIT) as error:
             raise ValueError(f"This is no event {name!r}: {error}") from error
         data = jsonrpc.write(plain)
-        most = mcp_settings.limits.event_size
-        if len(data) > most:
+        max_size = mcp_settings.limits.event_size
+        if len(data) > max_size:
             raise ValueError(
                 f"The event {name!r} has {len(data):,} bytes, but"
-                f' MCP["LIMITS"]["EVENT_SIZE"] allows {most:,}. Tell its key alone:'
+                f' MCP["LIMITS"]["EVENT_SIZE"] allows {max_size:,}. Tell its key alone:'
                 " clients read the rest with a tool."
             )
         schema = schemas.compile_schema(self.definition.payload_schema)
@@ -104,7 +104,7 @@ class DeclaredEvent:
             text = f"{each.path}: {each.message}"
             raise ValueError(f"This is no event {name!r}: {text}")
         if self.run.context is not None:
-            # A match that cannot read it would tell it to nobody.
+            # If `match` could not read it, nobody would be told of it.
             self.types.validate_json(data)
         return data
 
@@ -196,15 +196,15 @@ def _description(cls: type, options: EventOptions) -> str:
 def _input_schema(
     owner: str, payload: JsonObject, filters: Sequence[str], options: EventOptions
 ) -> JsonObject:
-    own = options.get("input_schema")
-    if own is not None:
+    schema = options.get("input_schema")
+    if schema is not None:
         if options.get("match") is None:
             raise RegistrationError(f"{owner}: nothing reads input_schema: add match.")
         try:
-            schemas.check_schema(own)
+            schemas.check_schema(schema)
         except ValueError as error:
             raise RegistrationError(f"{owner}: input_schema: {error}") from None
-        return own
+        return schema
     properties = {each: _filter_schema(payload["properties"][each]) for each in filters}
     whole = {**EMPTY_SCHEMA, "properties": properties, "additionalProperties": False}
     return {**whole, "$defs": payload["$defs"]} if "$defs" in payload else whole
@@ -235,7 +235,7 @@ def _choose_by_filters(
     occurrences: Sequence[Occurred],
     arguments: Mapping[str, object],
 ) -> Sequence[Occurred]:
-    """Return those whose fields have the values that are asked for."""
+    """Return the events whose fields have the requested values."""
     wanted = {name: arguments[name] for name in filters if name in arguments}
     return [
         each
@@ -277,7 +277,7 @@ class _MatchingChooser:
         return [each for each in fitting if self._is_match(each, request)]
 
     def _is_match(self, occurred: Occurred, request: AccessRequest) -> bool:
-        """Ask; an event on which the function fails is told to nobody."""
+        """Ask the function; if it fails, nobody is told of the event."""
         try:
             event = self.types.validate_json(jsonrpc.write(occurred.data))
             return self.match(event, request) is True

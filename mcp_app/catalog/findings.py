@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Level(Enum):
-    """What a finding holds up; what holds up saving is an error of the form."""
+    """What a finding prevents; if it prevents saving, it is an error of the form."""
 
     MUST_FIX = "must-fix"
     ADVICE = "advice"
@@ -259,7 +259,7 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
             declare = method(*arguments, **options)
         except Exception as error:
             if all(isinstance(argument, str) for argument in arguments[1:]):
-                # What comes next is the function, which the sentence names.
+                # The argument that follows is the function, which the sentence names.
                 kept = _collectable_error(problems, error)
                 return _recording_decorator(
                     problems, partial(_raise_for_function, kept)
@@ -308,7 +308,7 @@ def _method_text(name: str) -> str:
 
 
 def check_text(value: object, decorator: str, what: str) -> None:
-    """Raise where a decorator without its brackets would swallow the function."""
+    """Raise if a decorator without its brackets would swallow the function."""
     if not isinstance(value, str):
         raise RegistrationError(
             f"@mcp.{decorator} got {_value_text(value)}. It takes a {what}, as in"
@@ -395,25 +395,25 @@ def _option_problems(
     decorator: str, name: str, value: object, hints: Mapping[str, Annotation]
 ) -> Iterator[str]:
     if name not in hints:
-        known = ", ".join(_nearest_first(name, hints))
-        yield f"{_method_text(decorator)} has no option {name!r}. It has {known}."
+        names = ", ".join(_nearest_first(name, hints))
+        yield f"{_method_text(decorator)} has no option {name!r}. It has {names}."
     elif name in _LISTS and isinstance(value, str):
         yield f"The option {name} is {value!r}: write a list."
     elif not (isinstance(value, Promise) and name in _TRANSLATED):
         try:
             _adapter(hints[name]).validate_python(value, strict=True)
         except ValidationError as error:
-            # Of a union each member has its say: one sentence is enough.
+            # Each member of a union reports a problem: one sentence is enough.
             problem = error.errors()[0]["msg"].replace("Input should be", "it must be")
             yield f"The option {name} is {value!r:.80}: {problem}."
 
 
-def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
+def _nearest_first(name: str, options: Iterable[str]) -> list[str]:
     def name_likeness(option: str) -> float:
         plain, other = name.replace("_", ""), option.replace("_", "")
         return SequenceMatcher(None, plain, other).ratio()
 
-    return sorted(known, key=name_likeness, reverse=True)
+    return sorted(options, key=name_likeness, reverse=True)
 
 
 _hints = cache(get_type_hints)

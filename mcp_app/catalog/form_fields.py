@@ -34,7 +34,7 @@ class UnfitForm(TypeError):
 
 
 def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
-    """Return a field as the protocol allows it; raise `UnfitForm` for others.
+    """Return a field as the protocol allows it; raise `UnfitForm` if it cannot.
 
     Members beyond the protocol's are refused where the schema must be `exact`, and
     left out where something else will check the answer, too.  A `pattern` stays in

@@ -73,22 +73,22 @@ SIMPLE: Final[Mapping[type[forms.Field], Callable[[Field], JsonObject]]] = {
     forms.DecimalField: _number_schema("number"),
     forms.BooleanField: lambda field: {"type": "boolean"},
 }
-"""Of fields with one plain value; members without a value are None."""
+"""Schemas of fields with one plain value; members without a value are None."""
 
 
 def nearest_schema(
-    field: Field, known: Mapping[type[forms.Field], Callable[[Field], JsonObject]]
+    field: Field, makers: Mapping[type[forms.Field], Callable[[Field], JsonObject]]
 ) -> JsonObject | None:
-    """Return the schema of the nearest class of a field that is known."""
+    """Return the schema of a field's nearest class that has a maker."""
     for each in type(field).__mro__:
-        if each in known:
-            schema = known[each](field).items()
+        if each in makers:
+            schema = makers[each](field).items()
             return {name: value for name, value in schema if value is not None}
     return None
 
 
 def default_value(initial: object) -> object:
-    """Return what a field begins with as JSON; None where that is nothing plain."""
+    """Return a field's initial value as JSON; None if it is not plain."""
     if isinstance(initial, date | time):
         return initial.isoformat()
     if isinstance(initial, list | tuple):
@@ -109,7 +109,7 @@ def _own_choices(field: Field) -> list[tuple[Any, str]]:
     """Return the choices that stand in code; others may be rows."""
     choices = getattr(field, "choices", None)
     if isinstance(choices, BlankChoiceIterator):
-        # Those of a model's field, where it may be empty.
+        # The choices of a model's field that may be empty.
         choices = choices.choices
     return [*plain_choices(choices)] if isinstance(choices, list | tuple) else []
 
@@ -169,7 +169,7 @@ def value_schema(field: Field) -> JsonObject:
     """Return the schema of what a client sends for a field."""
     schema = _filled_schema(field)
     if not field.required:
-        # Null is what an empty input is.
+        # Null stands for an empty input.
         if "type" in schema:
             schema["type"] = [schema["type"], "null"]
         if "enum" in schema:
@@ -283,7 +283,7 @@ class FormParameter:
                 " the function."
             )
         except Exception:
-            return ""  # Such as for want of a database.
+            return ""  # For instance, there may be no database.
         return ""
 
     @cached_property

@@ -128,6 +128,6 @@ def _texts_of_form(form: object) -> Iterator[tuple[str, object]]:
         for field in getattr(form, "base_fields", {}).values():
             yield from (("title", field.label), ("description", field.help_text))
     elif isinstance(form, type | Mapping):
-        # What is no form is refused where it is asked for.
+        # If it is no form, asking for it is refused.
         with suppress(Exception):
             yield from _texts_of_schema(form_schema(form).schema)

@@ -53,14 +53,14 @@ def required_fields(form: forms.BaseForm) -> list[str]:
 
 
 def _schema_of_field(name: str, field: Field, initial: object) -> JsonObject:
-    known = nearest_schema(field, _SCHEMAS)
-    if known is None or isinstance(field.widget, forms.PasswordInput):
+    field_schema = nearest_schema(field, _SCHEMAS)
+    if field_schema is None or isinstance(field.widget, forms.PasswordInput):
         raise UnfitForm(
             f"The field {name} is a {type(field).__name__}, which clients cannot show"
             " in a form."
         )
     schema = {
-        **known,
+        **field_schema,
         "title": str(field.label or pretty_name(name)),
         "description": str(field.help_text),
         "default": default_value(initial),
@@ -141,13 +141,13 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
 
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:
-    """Return the schema as a revision has it, raise `ClientCannot` where it cannot."""
+    """Return the schema as a revision has it, else raise `ClientCannot`."""
     properties = {}
     unseen = set() if revision.elicitation_defaults else {"default"}
     for name, field in schema["properties"].items():
-        known = field if revision.elicitation_choices else _older_choices(name, field)
-        kept = {"default"} if known["type"] == "boolean" else set()
-        properties[name] = _without_members(known, {"pattern", *unseen} - kept)
+        member = field if revision.elicitation_choices else _older_choices(name, field)
+        kept = {"default"} if member["type"] == "boolean" else set()
+        properties[name] = _without_members(member, {"pattern", *unseen} - kept)
     return {**schema, "properties": properties}
 
 

@@ -56,7 +56,7 @@ class ShortJsonSchema(GenerateJsonSchema):
         if self.mode == "validation" and not all(
             isinstance(value, str | int | float | None) for value in values
         ):
-            # Pydantic would take none of what the schema lists.
+            # Pydantic would take none of the values that the schema lists.
             name = schema["cls"].__name__
             raise PydanticUserError(
                 f"As a parameter, the enumeration {name} needs values that JSON has:"

@@ -71,13 +71,13 @@ def _unknown_arguments(registry: Registry) -> Iterator[tuple[str, Place]]:
     for (reference, argument), function in registry.completers.items():
         if reference in registry.prompts:
             prompt = registry.prompts[reference].definition
-            known = [each.name for each in prompt.arguments]
+            names = [each.name for each in prompt.arguments]
         elif reference in registry.templates:
-            known = [*UriTemplate.parse(reference).variables]
+            names = [*UriTemplate.parse(reference).variables]
         else:
             continue
-        if argument not in known:
-            has = f"It has {', '.join(known)}." if known else "It has none."
+        if argument not in names:
+            has = f"It has {', '.join(names)}." if names else "It has none."
             place = registry.origins["completer", (reference, argument)].place
             sentence = f"{reference!r} has no argument {argument!r} to complete. {has}"
             yield f"{place}: {function.qualified_name}: {sentence}", place

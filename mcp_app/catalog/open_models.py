@@ -34,7 +34,7 @@ AnyField: TypeAlias = Any
 Rows: TypeAlias = Literal["all"] | Callable[[AccessRequest], QuerySet[Any]]
 ALL: Final = "all"
 LINE_LENGTH: Final = 255
-"""Of a text that can stand for a row."""
+"""The longest text that can stand for a row."""
 
 
 class FieldKind(Enum):
@@ -153,7 +153,7 @@ class OpenField:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether there may be nothing; a hidden row on the other side is nothing."""
+        """Whether it may be null, also because the row on the other side is hidden."""
         if self.nullable or self.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
             return self.nullable
         return bool(self.source.blank and self.source.empty_strings_allowed)
@@ -164,11 +164,11 @@ class OpenField:
 
 
 def _through_key(source: AnyField, *, forward: bool) -> AnyField:
-    own = not isinstance(source, ForeignObjectRel)
-    relation = source if own else source.remote_field
+    is_field = not isinstance(source, ForeignObjectRel)
+    relation = source if is_field else source.remote_field
     through = relation.remote_field.through
     name_methods = relation.m2m_reverse_field_name, relation.m2m_field_name
-    return through._meta.get_field(name_methods[own is not forward]())
+    return through._meta.get_field(name_methods[is_field is not forward]())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,11 +188,11 @@ class OpenModel:
     text: str = ""
     """The field that stands for a row; "" if its key does."""
     scope: Label = ""
-    """Whose rows there are, for staff."""
+    """Whose rows it shows, in words for staff."""
     events: frozenset[str] = frozenset()
-    """What happens to rows that is told: "created", "changed", "deleted"."""
+    """Which changes of rows are events: "created", "changed", "deleted"."""
     watch: tuple[str, ...] = ()
-    """The opened columns of which it is noted that they changed."""
+    """The opened columns whose changes are noted."""
 
     @property
     def label(self) -> str:
@@ -211,7 +211,7 @@ class OpenModel:
 
     @property
     def rows_name(self) -> str:
-        """By which name the function that says whose rows is found, "" for all rows."""
+        """The name of the function that says whose rows it shows, "" for all rows."""
         if not callable(self.rows):
             return ""
         name = getattr(self.rows, "__qualname__", repr(self.rows))
@@ -296,7 +296,7 @@ def _event_problems(
     watch: Sequence[str],
     open_fields: Mapping[str, OpenField],
 ) -> Iterator[str]:
-    """Yield why what happens to rows cannot be told."""
+    """Yield why changes of rows cannot be events."""
     if "deleted" in events:
         hides = type(model._default_manager).get_queryset is not Manager.get_queryset
         if rows != ALL or hides:
@@ -314,7 +314,7 @@ def _event_problems(
 
 
 def _names_rows(column: AnyField) -> bool:
-    """Whether a text can stand for rows unasked: it is short, and each row has one."""
+    """Whether a text can stand for rows by default: short, and each row has one."""
     is_line = isinstance(column, models.CharField)
     return is_line and not column.blank and (column.max_length or 0) <= LINE_LENGTH
 
@@ -435,7 +435,7 @@ class _FieldMaker:
 
 
 def connect_row_events(opened: OpenModels, cause: Callable[[], str]) -> None:
-    """Write from now on what happens to rows; `cause` answers whose call runs."""
+    """Record changes of rows from now on; `cause` returns whose call runs."""
     for each in opened.values():
         if each.events:
             concrete: Any = each.model._meta.concrete_model
@@ -462,7 +462,7 @@ def missing_targets(
 
 
 def rows_of_everybody(opened: OpenModels) -> Iterator[tuple[OpenModel, OpenModel, str]]:
-    """Yield each model with all rows that belongs to a limited one, which, and how.
+    """Yield each model with all rows, the limited one that it belongs to, and how.
 
     How is a lookup over foreign keys, opened or not: "order__customer".
     """

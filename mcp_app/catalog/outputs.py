@@ -193,7 +193,7 @@ def _result_output(plain: object) -> ToolOutput:
 
 
 def _dump_value(types: TypeAdapter[object], value: object) -> object:
-    """Dump by the declared type, or as well as possible where it does not fit."""
+    """Dump by the declared type; if it does not fit, by the value's own."""
     try:
         return types.dump_python(
             value, mode="json", by_alias=True, warnings=False, fallback=_nearer_to_json

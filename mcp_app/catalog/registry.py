@@ -88,7 +88,7 @@ _IDENTITIES = {
     "rule": "key",
     "event": "name",
 }
-"""What two of a kind must not have in common."""
+"""What distinguishes declarations of a kind."""
 
 
 class Registry:
@@ -108,7 +108,7 @@ class Registry:
         self.declared_tools: dict[str, DeclaredTool] = {}
         self.toolsets: dict[tuple[str, object], Toolset] = {}
         self.ready_toolsets: dict[tuple[str, object], Toolset] = {}
-        """Those of them whose tools were made, or could not be."""
+        """The toolsets whose tools were made, or could not be."""
         self.resources: dict[str, DeclaredResource] = {}
         self.templates: dict[str, DeclaredTemplate] = {}
         self.prompts: dict[str, DeclaredPrompt] = {}
@@ -119,11 +119,11 @@ class Registry:
         self.rules: dict[str, Rule] = {}
         self.open_models: dict[str, OpenModel] = {}
         self.wanted_models: dict[str, None] = {}
-        """The labels of those, and of what could not be opened."""
+        """The labels of these models, and of those that could not be opened."""
         self.origins: dict[tuple[str, object], Origin] = {}
-        """Where each of them is declared, by what it is and its key."""
+        """Where each declaration stands, by its kind and its key."""
         self.problems: Problems = {}
-        """A sentence for each that is not served."""
+        """A sentence for each declaration that is not served."""
         self.toolset_problems: Problems = {}
         """A sentence for each toolset that cannot be made."""
         self.toolset_remarks: Problems = {}
@@ -405,15 +405,15 @@ class Registry:
             **options,
         )
         origin = origin_of(getattr(model, "__module__", ""))
-        place = ("open model", opened.label)
-        known = self.origins.get(place)
-        if known is not None and known.place != origin.place:
+        key = ("open model", opened.label)
+        first = self.origins.get(key)
+        if first is not None and first.place != origin.place:
             raise RegistrationError(
-                f"{opened.label} is already opened at {known.place}. Open it once, with"
+                f"{opened.label} is already opened at {first.place}. Open it once, with"
                 " all its fields."
             )
         self.open_models[opened.label] = opened
-        self.origins[place] = origin
+        self.origins[key] = origin
 
     @recording_call
     def model_tools(
@@ -460,10 +460,10 @@ class Registry:
         call = f"mcp.{method}({_subject_name(subject)})"
         key = maker, options.get("name") or call
         origin = origin_of("")
-        known = self.toolsets.get(key)
-        if known is not None and known.origin.place != origin.place:
+        first = self.toolsets.get(key)
+        if first is not None and first.origin.place != origin.place:
             raise RegistrationError(
-                f"{call} stands at {known.origin.place} already. Write it once, or give"
+                f"{call} stands at {first.origin.place} already. Write it once, or give"
                 ' one of the two another name, as in name="my".'
             )
         self.toolsets[key] = Toolset(maker, call, subject, options, origin)
@@ -473,10 +473,10 @@ class Registry:
         """Add the tools of a toolset; all of them, or raise `RegistrationError`."""
         entries = {each.definition.name: each for each in tools}
         for name, tool in entries.items():
-            known = self.declared_tools.get(name)
-            if known is not None and _declarer_name(known) != _declarer_name(tool):
+            first = self.declared_tools.get(name)
+            if first is not None and _declarer_name(first) != _declarer_name(tool):
                 raise RegistrationError(
-                    f"the tool {name!r} is already declared by {_declarer_name(known)}"
+                    f"the tool {name!r} is already declared by {_declarer_name(first)}"
                     f" ({self.origins['tool', name].place}). Give the toolset another"
                     ' name, as in name="my".'
                 )
@@ -484,12 +484,12 @@ class Registry:
         self.origins |= {("tool", name): toolset.origin for name in entries}
 
     def _resolve_rule(self, options: Any) -> None:
-        """Let an option name a rule by its key: a function may stand for itself."""
+        """Replace a function in the option `rule` by the key of its rule."""
         option_rule = options.get("rule")
         if option_rule is None or isinstance(option_rule, str):
             return
-        known = (each.key for each in self.rules.values() if each.judge is option_rule)
-        key = next(known, None)
+        keys = (each.key for each in self.rules.values() if each.judge is option_rule)
+        key = next(keys, None)
         if key is None and callable(option_rule):
             rule = build_rule(option_rule)
             key = rule.key
@@ -503,27 +503,27 @@ class Registry:
     def _add_entry(
         self, entries: dict[Key, Entry], key: Key, entry: Entry, what: str
     ) -> None:
-        """Add what is new, or what its own module declares once more."""
-        known, place = entries.get(key), (what, key)
+        """Add a new entry, or one that its own module declares again."""
+        first, origin_key = entries.get(key), (what, key)
         function = _user_function(entry)
         origin = origin_of(getattr(function, "__module__", ""))
-        if known is not None and self._is_another(known, entry, origin, place):
+        if first is not None and self._is_another(first, entry, origin, origin_key):
             raise RegistrationError(
                 f"{_declarer_name(entry)}: the {what} {key!r} is already declared by"
-                f" {_declarer_name(known)} ({self.origins[place].place}). Give one of"
-                f" the two another {_IDENTITIES[what]}."
+                f" {_declarer_name(first)} ({self.origins[origin_key].place}). Give one"
+                f" of the two another {_IDENTITIES[what]}."
             )
         entries[key] = entry
-        self.origins[place] = origin
+        self.origins[origin_key] = origin
 
     def _is_another(
-        self, known: Entry, entry: Entry, origin: Origin, place: tuple[str, object]
+        self, first: Entry, entry: Entry, origin: Origin, key: tuple[str, object]
     ) -> bool:
         """Whether two functions want one key, and none is a later load of the other."""
-        if _declarer_name(known) != _declarer_name(entry):
+        if _declarer_name(first) != _declarer_name(entry):
             return True
-        again = _user_function(known) is not _user_function(entry)
-        return again and self.origins[place].is_same_load(origin)
+        again = _user_function(first) is not _user_function(entry)
+        return again and self.origins[key].is_same_load(origin)
 
 
 mcp = Registry()
@@ -537,7 +537,7 @@ def _subject_name(subject: Any) -> str:
         about = subject.get("info")
         return str(about.get("title", "…") if isinstance(about, Mapping) else "…")
     if view := getattr(subject, "cls", None):
-        # A function of @api_view has its name only in its class.
+        # A view of @api_view has the function's name only in its class.
         return f"{view.__module__}.{view.__name__}"
     label = getattr(getattr(subject, "_meta", None), "label", None)
     return label or (qualified_name(subject) if callable(subject) else repr(subject))

@@ -61,7 +61,7 @@ MODELS: Mapping[str, type[DefinitionRow]] = {
 }
 """The models of definitions by the kind that changes and versions name."""
 NO_GROUP = ""
-"""The name that no group has."""
+"""A name that no group has."""
 ROW_BATCH_SIZE = 500
 """Rows that one statement names by their keys."""
 
@@ -155,12 +155,12 @@ def served_versions(
 
     What is stopped is among them.
     """
-    # Overlays without a version matter, too: they may be stopped.
+    # Overlays without a version count, too: they may be stopped.
     matter = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
     rows = MODELS[kind]._default_manager.order_by().filter(matter)
     versions: list[tuple[int, int | None]] = []
-    for some in _key_batches(None if ANY in refs else refs):
-        batch_rows = rows if some is None else rows.filter(pk__in=some)
+    for keys in _key_batches(None if ANY in refs else refs):
+        batch_rows = rows if keys is None else rows.filter(pk__in=keys)
         versions += batch_rows.values_list("pk", "published_id")
     return {(kind, str(pk)): version or 0 for pk, version in versions}
 
@@ -176,8 +176,8 @@ def load_rows(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
     loaded: list[StoredRow | UnreadableRow] = []
     for kind, refs in by_kind.items():
         rows = MODELS[kind]._default_manager.select_related("published").order_by()
-        for some in _key_batches(refs):
-            loaded += _read_rows(rows.filter(pk__in=some))
+        for batch in _key_batches(refs):
+            loaded += _read_rows(rows.filter(pk__in=batch))
     return loaded
 
 
@@ -275,7 +275,7 @@ def demands_of(content: Mapping[str, Any]) -> AccessRequirements:
     values = {name: content.get(name) or "" for name in DEMANDS}
     groups = split_lines(values["groups"])
     if values["groups"] and not groups:
-        # A demand that nobody can read is one that nobody meets.
+        # If nobody can read a demand, nobody meets it.
         groups = (NO_GROUP,)
     return read_requirements({**values, "groups": groups})
 
@@ -306,8 +306,8 @@ def _readable_columns(content: JsonObject) -> dict[str, Any]:
 
 def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHints:
     """Return the hints of a tool's content; what is not said there is inherited."""
-    own = {name: content[name] for name in _HINTS if name in content}
-    return replace(inherited or ToolHints(), **own)
+    hints = {name: content[name] for name in _HINTS if name in content}
+    return replace(inherited or ToolHints(), **hints)
 
 
 def hidden_values_of(content: JsonObject) -> Collection[str] | None:
@@ -322,11 +322,11 @@ def approval_of(
 ) -> Approval | None:
     """Return who must agree: who the code says, or staff where that is stricter.
 
-    Where it is, each call waits: `when` was written for what the code says.
+    Where staff are stricter, each call waits: `when` belongs to the code's choice.
     """
     levels: tuple[Any, ...] = ("", *APPROVERS)
     by = content.get("approval", "")
-    # Of what another release has chosen the strictest is made.
+    # A value of another release counts as the strictest.
     by = by if by in levels else levels[-1]
     if by in levels[: levels.index(declared.by if declared else "") + 1]:
         return declared
@@ -444,8 +444,8 @@ def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefiniti
         changes["demands"] = demands
     if isinstance(definition, ToolDefinition):
         changes["hints"] = hints_of(content, definition.hints)
-        own = definition.calls_per_minute
-        changes["calls_per_minute"] = content.get("calls_per_minute", own)
+        limit = definition.calls_per_minute
+        changes["calls_per_minute"] = content.get("calls_per_minute", limit)
         changes["hidden_values"] = hidden_values_of(content)
         changes["task"] = content.get("task", definition.task)
         changes["app"] = app_of(content, definition.app)

@@ -33,7 +33,7 @@ class ArgumentsRefused(Exception):
 
 
 class Gate(NamedTuple):
-    """Of all calls behind one name, so many run at once in a process.
+    """Limits the calls behind one name that run at once in a process.
 
     Without a number these are half of the threads for user code, so that slow ones
     leave threads to others.
@@ -58,7 +58,7 @@ class Pace:
         return self._doubts == 0
 
     def note_duration(self, seconds: float) -> None:
-        """Take note of a call."""
+        """Note how long a call took."""
         if seconds >= QUICK_S:
             self._doubts = QUICK_CALLS
         elif self._doubts > 0:
@@ -80,7 +80,7 @@ class Runnable(Generic[Output]):
     convert: Callable[[object], Output]
     context: str | None = None
     types: Mapping[str, type] | None = None
-    """Of all parameters, if `bind` passes values of exactly these types on."""
+    """The types of all parameters, if `bind` passes such values on as they are."""
     atomic: bool | None = None
     database: bool = False
     gate: Gate | None = None

@@ -50,7 +50,7 @@ _ORDER = re.compile(
 
 
 def description_findings(definition: Definition) -> Iterator[Finding]:
-    """Yield what a description lacks, or has too much of."""
+    """Yield what is wrong with descriptions: missing, too long."""
     text = str(definition.description)
     names = {_only_letters(definition.name), _only_letters(str(definition.title))}
     if not text.strip():
@@ -160,13 +160,13 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
         )
         values = {"header": visible(header)}
         yield must_fix("header-underscore", field, message % values)
-    for keyword, where, close in facts.misspelt:
+    for keyword, steps, close in facts.misspelt:
         message = _(
             "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
             "“%(close)s”?"
         )
-        place = jsonrpc.path_text(where)
-        values = {"keyword": visible(keyword), "place": place, "close": close}
+        path = jsonrpc.path_text(steps)
+        values = {"keyword": visible(keyword), "place": path, "close": close}
         yield advice("keyword-misspelt", field, message % values)
     if field == "input_schema":
         yield from _unreadable(facts)
@@ -188,11 +188,11 @@ def _unreadable(facts: _Facts) -> Iterator[Finding]:
 
 
 class _Facts(NamedTuple):
-    """What there is to say, in no language yet."""
+    """The facts of a schema, before they become sentences in a language."""
 
     slow: tuple[str, ...]
     misspelt: tuple[tuple[str, Path, str], ...]
-    """Keyword, place, and the one that was meant."""
+    """The keyword, its steps, and the keyword that was meant."""
     underscored: tuple[str, ...]
     """Headers of parameters that WSGI could not tell from others (PEP 3333)."""
     recursive: tuple[str, ...]
@@ -303,10 +303,10 @@ def _referenced_schema(member: object, schema: Schema) -> Schema:
 
 
 def _lacks_description(name: str, member: object, schema: Schema) -> bool:
-    own = _as_mapping(member)
-    if member is False or str(own.get("description", "")).strip():
+    part = _as_mapping(member)
+    if member is False or str(part.get("description", "")).strip():
         return False
-    return "$ref" not in own or not _referenced_schema(own, schema).get("description")
+    return "$ref" not in part or not _referenced_schema(part, schema).get("description")
 
 
 def _lacks_type(name: str, member: object, schema: Schema) -> bool:
@@ -320,8 +320,8 @@ def _has_refused_name(name: str, member: object, schema: Schema) -> bool:
 
 
 def _is_refused(name: str, member: object, schema: Schema) -> bool:
-    own = dict(_referenced_schema(member, schema))
-    return with_portable_keywords(own) != own
+    part = dict(_referenced_schema(member, schema))
+    return with_portable_keywords(part) != part
 
 
 _UNDESCRIBED = ngettext_lazy(

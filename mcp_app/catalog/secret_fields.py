@@ -14,7 +14,7 @@ from django.db import models
 from mcp_app.interface.log_secrets import FIELDS, SURE, names_secret, whole_words
 
 _SECRET_THERE: Final = whole_words("code|key")
-"""In models that are about who comes in; elsewhere they are names of things."""
+"""Secrets only in models about sign-in; elsewhere they are names of things."""
 SECRET_APPS: Final[Set[str]] = {
     *("auth", "authtoken", "contenttypes", "guardian", "knox", "mfa", "django_otp"),
     *("otp_email", "otp_hotp", "otp_static", "otp_totp", "otp_webauthn"),
@@ -50,7 +50,7 @@ def is_secret_name(name: str, model: Any = None) -> bool:
 
 
 def secret_in_sight(model: Any) -> str:
-    """Return the field of a secret that is a row's key, or is in its text; or ""."""
+    """Return the secret field that is a row's key, or part of its text; else ""."""
     read = {model._meta.pk.name, *_names_in_text(model)}
     columns = [field for field in model._meta.concrete_fields if not field.is_relation]
     names = [column.name for column in columns if column.name in read]
@@ -58,7 +58,7 @@ def secret_in_sight(model: Any) -> str:
 
 
 def _names_in_text(model: type) -> list[str]:
-    """Return what `__str__` names, and what methods and properties that it names do."""
+    """Return the names that `__str__` uses, also in methods and properties."""
     names = ["__str__"]
     for name in names:
         member = inspect.getattr_static(model, name, None)
@@ -69,7 +69,7 @@ def _names_in_text(model: type) -> list[str]:
 
 
 def is_secret_path(path: str, model: Any) -> bool:
-    """Whether a path such as `grant__code__in` comes by a secret, or leads into JSON.
+    """Whether a path such as `grant__code__in` has a secret in it, or enters JSON.
 
     What stands in JSON is a secret by its name, which no statement knows.
     """

@@ -136,15 +136,15 @@ class Signature:
     def bind_arguments(self, arguments: JsonObject) -> dict[str, object]:
         """Turn JSON into keyword arguments; raise `ArgumentsRefused`.
 
-        Lax, so that strings from URIs and prompts become numbers and dates: what
-        may stand for what is for the schema to say, before.
+        It is lax: strings from URIs and prompts become numbers and dates.  Before,
+        the schema has said which values fit.
         """
         if self._are_plain(arguments):
             return dict(arguments)
         if self.form is not None:
-            own = {parameter.name for parameter in self._parameters}
-            values = {n: value for n, value in arguments.items() if n not in own}
-            rest = {n: value for n, value in arguments.items() if n in own}
+            names = {parameter.name for parameter in self._parameters}
+            values = {n: value for n, value in arguments.items() if n not in names}
+            rest = {n: value for n, value in arguments.items() if n in names}
             return {**self._validate_others(rest), self.form.name: values}
         return self._validate_others(arguments)
 
@@ -166,13 +166,13 @@ class Signature:
 
     def schema_problems(self, schema: Mapping[str, Any]) -> list[str]:
         """Say why arguments that satisfy an input schema could not be passed on."""
-        own = self.input_schema
-        needed = set(own.get("required", ())).difference(schema.get("required", ()))
+        inputs = self.input_schema
+        needed = set(inputs.get("required", ())).difference(schema.get("required", ()))
         function = f"The function {self.function.name}"
         return [
             f"{function} has no parameter {name!r}."
             for name in schema.get("properties", {})
-            if name not in own["properties"]
+            if name not in inputs["properties"]
         ] + [
             f"{function} requires {name!r}, but the schema does not."
             for name in sorted(needed)
@@ -193,7 +193,7 @@ class Signature:
         return shape
 
     def _field_extras(self, parameter: Parameter) -> Iterator[object]:
-        """Yield what describes a parameter; the later wins."""
+        """Yield descriptions of a parameter; later ones win."""
         extras = hint_metadata(parameter.annotation)
         text = next((extra for extra in extras if isinstance(extra, str)), None)
         documented = self.function.documentation.parameters.get(parameter.name)
@@ -231,7 +231,7 @@ def _parameter_hint(parameter: Parameter) -> Annotation:
     if parameter.annotation is MISSING:
         return Any
     hint = for_pydantic(without_metadata(parameter.annotation))
-    # A header stands for a plain value: what may be left out needs no null.
+    # A header stands for a plain value: an optional parameter needs no null.
     return without_none(hint) if _parameter_header(parameter) else hint
 
 
@@ -263,25 +263,25 @@ def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
 _LIMIT: Final = re.compile(
     "greater|less|decimal_(max|whole)|too_|future|past|multiple|finite|literal|enum"
 )
-"""Kinds of problems of values that have the right form, or that name what is right."""
+"""Kinds of problems whose message says enough: form is right, or it names the rule."""
 
 
 def _violations(
     error: ValidationError, arguments: JsonObject, schema: JsonObject
 ) -> Iterator[Violation]:
-    """Yield one for each place: a union has a problem in each of its branches."""
-    known = set()
+    """Yield one for each path: a union has a problem in each of its branches."""
+    paths = set()
     for problem in error.errors(include_url=False, include_context=False):
         kind, message = problem["type"], problem["msg"].rstrip(".")
-        path, there = _locate_problem(problem["loc"], arguments, schema)
+        path, part = _locate_problem(problem["loc"], arguments, schema)
         if kind == "missing":
             path.append(problem["loc"][-1])
         elif not _LIMIT.search(kind):
-            message = with_example(message, there)
-        place = jsonrpc.path_text(path)
-        if place not in known:
-            yield Violation(place, kind, f"{message}.")
-        known.add(place)
+            message = with_example(message, part)
+        path_text = jsonrpc.path_text(path)
+        if path_text not in paths:
+            yield Violation(path_text, kind, f"{message}.")
+        paths.add(path_text)
 
 
 def _locate_problem(

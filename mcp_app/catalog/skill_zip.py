@@ -64,19 +64,19 @@ def _read_entries(archive: ZipFile) -> tuple[dict[str, bytes], tuple[str, ...]]:
     skills.check_paths([each.orig_filename for each in entries])
     files: dict[str, bytes] = {}
     hidden = []
-    left = most = mcp_settings.limits.skill
+    bytes_left = max_bytes = mcp_settings.limits.skill
     for entry in entries:
         if re.search(r"(^|/)(\.|__MACOSX/)", path := entry.filename):
             hidden.append(path)
             continue
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise SkillError(f"{path!r} is a link. Put the file itself into it.")
-        # Of other ways of packing, Python's reader does not limit the memory.
+        # With other compressions, Python's reader does not limit the memory.
         if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise SkillError(f"{path!r} is not packed by “deflate”.")
         with archive.open(path) as file:
-            files[path] = file.read(left + 1)
-        if (left := left - len(files[path])) < 0:
-            rule = f'MCP["LIMITS"]["SKILL"] allows {most:,}'
+            files[path] = file.read(bytes_left + 1)
+        if (bytes_left := bytes_left - len(files[path])) < 0:
+            rule = f'MCP["LIMITS"]["SKILL"] allows {max_bytes:,}'
             raise SkillError(f"unpacked it has more bytes than {rule}.")
     return files, tuple(hidden)

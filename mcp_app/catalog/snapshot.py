@@ -50,7 +50,7 @@ MAX_PLACE_LENGTH = 128
 """Characters of a place's text: URIs are longer than a cursor may be."""
 DIGEST_OF_PLACE = 32
 MAX_SELECTIONS = 32
-"""Of a list so many selections are kept, each with what was encoded of it."""
+"""How many selections of a list are kept, each with its encoded pages."""
 
 
 def _shorten_text(text: str) -> str:
@@ -75,11 +75,11 @@ class Entry(Generic[AnyDefinition, Output]):
     _output_validator: schemas.Validator | None = None
     _mirrored: tuple[MirroredParameter, ...] | None = None
     version: int = 0
-    """The number of what staff published, 0 for what is as in code."""
+    """The number of the published version, 0 if it is as in code."""
     key: Key | None = None
-    """The row's, None for what code declares and has none."""
+    """The row's key, None if only code declares it."""
     completers: Mapping[str, Runnable[Completion]] = field(default_factory=dict)
-    """What completes names whose suggestions come from data of the site."""
+    """Completes arguments whose suggestions come from data of the site."""
     hidden_values: Collection[str] | None = None
     """Members of arguments that are not kept; None if the call log keeps no values."""
 
@@ -222,7 +222,7 @@ class Page:
 
 
 class VisibilityKey(NamedTuple):
-    """What of a list is seen follows from these, whoever it is that sees it."""
+    """Callers with equal keys see the same of a list."""
 
     met: frozenset[AccessRequirements]
     scope: Scope | None
@@ -237,7 +237,7 @@ class Listing:
         page_size: int,
         also: Iterable[AccessRequirements] = (),
     ) -> None:
-        """Show these; what is seen of them depends on the demands `also`, too."""
+        """Show the entries; who sees them depends also on the demands `also`."""
         places = {entry.place_in_list: entry for entry in entries}
         self._places = sorted(places)
         self._entries = [places[place] for place in self._places]
@@ -259,24 +259,24 @@ class Listing:
     def visible_part(
         self, by: VisibilityKey, visible: Callable[[Entry[Any, Any]], bool]
     ) -> Listing:
-        """Return what some see of it: whoever has the same `by` sees the same.
+        """Return the part that callers with the key `by` see; the last ones are kept.
 
         What was asked for last is kept.
         """
         if not self.is_restricted and by.scope is None:
             return self
         by = VisibilityKey(by.met & self.demands, by.scope)
-        known = self._selections.pop(by, None)
-        if known is None:
-            known = Listing(filter(visible, self._entries), self._page_size)
+        listing = self._selections.pop(by, None)
+        if listing is None:
+            listing = Listing(filter(visible, self._entries), self._page_size)
             if len(self._selections) >= MAX_SELECTIONS:
                 del self._selections[next(iter(self._selections))]
         # In the order of their last use.
-        self._selections[by] = known
-        return known
+        self._selections[by] = listing
+        return listing
 
     def with_changes(
-        self, gone: Iterable[Entry[Any, Any]], new: Iterable[Entry[Any, Any]]
+        self, old: Iterable[Entry[Any, Any]], new: Iterable[Entry[Any, Any]]
     ) -> Listing:
         """Return the list without some entries and with others.
 
@@ -285,7 +285,7 @@ class Listing:
         result = Listing((), self._page_size)
         result._places, result._entries = self._places.copy(), self._entries.copy()
         result._demands = self._demands.copy()
-        for entry in gone:
+        for entry in old:
             at = bisect_left(result._places, entry.place_in_list)
             del result._places[at], result._entries[at]
             result._demands -= Counter([_entry_demands(entry)])
@@ -311,9 +311,9 @@ class Listing:
         end = start + self._page_size
         entries = self._entries[start:end]
         texts = b",".join([entry.encoded_text(revision) for entry in entries])
-        more = end < len(self._entries)
+        has_next = end < len(self._entries)
         items = orjson.Fragment(b"[" + texts + b"]")
-        page = Page(items, entries[-1].place_in_list if more else None)
+        page = Page(items, entries[-1].place_in_list if has_next else None)
         # Clients choose the place, so only the places of our own pages are kept.
         if start % self._page_size == 0:
             self._pages[key] = page
@@ -328,14 +328,14 @@ class Listing:
         """
         start = self._start_of_page(after)
         entries = self._entries[start : start + self._page_size]
-        more = start + self._page_size < len(self._entries)
-        return entries, entries[-1].place_in_list if more else None
+        has_next = start + self._page_size < len(self._entries)
+        return entries, entries[-1].place_in_list if has_next else None
 
     def _start_of_page(self, after: Place | None) -> int:
         return 0 if after is None else bisect_right(self._places, after)
 
     def first_result(self, revision: Revision) -> bytes | None:
-        """Return the encoded result of the first page, where it was made for all."""
+        """Return the encoded result of the first page, if it is the same for all."""
         page = self._pages.get((revision.version, 0))
         return None if page is None else page.result
 
@@ -366,7 +366,7 @@ OwnTools: TypeAlias = Callable[
 ]
 """Makes our tools for a server with such tools, event types and skills."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
-"""By list and identity what a server offers from now on; None is nothing."""
+"""What a server offers from now on, by list and identity; None takes it away."""
 LISTS = ("tools", "resources", "templates", "prompts", "events")
 
 
@@ -428,7 +428,7 @@ class Catalog:
         """Everything that is demanded of who uses the server and sees all of it."""
         self.restricted = bool(self.demands)
         self.open = self.public and not self.restricted
-        """Whether nobody need say who asks."""
+        """Whether everybody may use it without a sign-in."""
         self.task_tools = frozenset(
             each.identity
             for each in (*self.tools.values(), *self.stopped.get("tools", {}).values())
@@ -445,35 +445,35 @@ class Catalog:
         events = [*self.offered["events"]]
         skills = [*self.skills.values()]
         made = self._make_own_tools(self.server, tools, events, skills)
-        own = {entry.identity: entry for entry in made}
-        # Without those that an earlier state had.
-        self.tools = {**_by_identity(tools), **own}
-        if not own:
+        extra = {entry.identity: entry for entry in made}
+        # The tools that an earlier state had are left out.
+        self.tools = {**_by_identity(tools), **extra}
+        if not extra:
             return
         listed = (
             tool for tool in tools if self.server.lists_tool(tool.definition.tags)
         )
         visible_tools = Listing(
-            [each for each in listed if each.identity not in own] + [*own.values()],
+            [each for each in listed if each.identity not in extra] + [*extra.values()],
             self.server.page_size,
-            # Whoever sees no event type sees no tool that waits for them, nor one that
-            # reads skills without any.
+            # Callers who see no event type see no tool that waits for events; without
+            # a skill they see none that reads skills.
             self.offered["events"].demands | self.listings["skills"].demands,
         )
         self.listings = {**self.listings, "tools": visible_tools}
 
     def _add_own_apps(self) -> None:
-        """Add our pages that tools show; one of the site comes first."""
+        """Add our pages that tools show, unless the site has a page of that address."""
         listed, tags = self.offered["resources"], dict[str, frozenset[str]]()
         for tool in self.offered["tools"]:
             if uri := tool.definition.app:
                 tags[uri] = tags.get(uri, frozenset()) | tool.definition.tags
         resources: dict[str, ResourceEntry] = _by_identity(listed)
         pages = (resource_entry(*each) for each in our_apps(tags))
-        own = [page for page in pages if page.identity not in resources]
-        if own:
-            resources |= _by_identity(own)
-            listing = listed.with_changes((), own)
+        own_pages = [page for page in pages if page.identity not in resources]
+        if own_pages:
+            resources |= _by_identity(own_pages)
+            listing = listed.with_changes((), own_pages)
             self.listings = {**self.listings, "resources": listing}
         self.resources = resources
         self.has_apps = any(map(_is_app, resources.values()))
@@ -494,20 +494,20 @@ class Catalog:
         result.stopped = _merged_entries(self.stopped, stopped or {})
         listings = dict(self.offered)
         for name, entries in changes.items():
-            known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
+            before: Mapping[str, Entry[Any, Any]] = getattr(self, name)
             if name in ("tools", "resources"):
-                # Without our own.
-                known = {each.identity: each for each in self.offered[name]}
+                # The definitions that we add are not among them.
+                before = {each.identity: each for each in self.offered[name]}
             differing = {
                 identity: entry
                 for identity, entry in entries.items()
-                if entry is not known.get(identity)
+                if entry is not before.get(identity)
             }
             if differing:
-                gone = [known[identity] for identity in differing if identity in known]
+                old = [before[identity] for identity in differing if identity in before]
                 new = filter(None, differing.values())
-                listings[name] = listings[name].with_changes(gone, new)
-                setattr(result, name, _replace_entries(known, differing))
+                listings[name] = listings[name].with_changes(old, new)
+                setattr(result, name, _replace_entries(before, differing))
         same = all(listings[name] is self.offered[name] for name in LISTS)
         if same and result.stopped == self.stopped:
             return self
@@ -581,8 +581,8 @@ class Catalog:
         """Return the server's `Implementation`, encoded."""
         version = revision.version
         if version not in self._info:
-            own = self.server.implementation()
-            members = revision.known_members("implementation", own)
+            implementation = self.server.implementation()
+            members = revision.known_members("implementation", implementation)
             self._info[version] = orjson.Fragment(jsonrpc.write(members))
         return self._info[version]
 
@@ -592,7 +592,7 @@ def _is_app(entry: ResourceEntry) -> bool:
 
 
 def _skill_entries(entries: Mapping[str, ResourceEntry]) -> dict[str, ResourceEntry]:
-    """Return those that are skills, as the list of skills shows them."""
+    """Return the skills among these resources, as the list of skills shows them."""
     return {
         uri: _skill_entry(entry, skill)
         for uri, entry in entries.items()
@@ -610,19 +610,19 @@ def _by_identity(entries: Iterable[Any]) -> dict[str, Any]:
 
 
 def _merged_entries(
-    known: Mapping[str, Mapping[str, Entry[Any, Any]]], changes: Changes
+    lists: Mapping[str, Mapping[str, Entry[Any, Any]]], changes: Changes
 ) -> Any:
-    """Return entries by list with others in their place; lists that are empty go."""
+    """Return entries by list after changes, without empty lists."""
     both = {
-        name: _replace_entries(known.get(name, {}), changes.get(name, {}))
-        for name in (*known, *changes)
+        name: _replace_entries(lists.get(name, {}), changes.get(name, {}))
+        for name in (*lists, *changes)
     }
     return {name: entries for name, entries in both.items() if entries}
 
 
 def _replace_entries(
-    known: Mapping[str, Entry[Any, Any]],
+    entries: Mapping[str, Entry[Any, Any]],
     differing: Mapping[str, Entry[Any, Any] | None],
 ) -> dict[str, Entry[Any, Any]]:
-    both = {**known, **differing}
+    both = {**entries, **differing}
     return {identity: entry for identity, entry in both.items() if entry is not None}

@@ -20,7 +20,7 @@ SERVER_OFF: Final = (
 )
 """What they are told of a server; `Retry-After` says when to try again."""
 RETRY_S: Final = (15, 45)
-"""After so many seconds, between these, clients try a stopped server again."""
+"""Clients try a stopped server again after between so many seconds."""
 
 
 def retry_after_s() -> int:
@@ -46,14 +46,14 @@ class Stops:
 
     everything: tuple[Halt, ...] = ()
     changes: tuple[Halt, ...] = ()
-    """Of all tools that do not say that they only read."""
+    """The stops of all tools that do not say that they only read."""
     rows: Mapping[Key, tuple[Halt, ...]] = field(default_factory=dict)
     names: Mapping[Key, tuple[Halt, ...]] = field(default_factory=dict)
 
     def of_server(self, server: ServerDefinition) -> tuple[Halt, ...]:
         """Return the stops that keep a server from serving anything."""
-        own = self._halts_of_keys(server.key, ("server", server.slug))
-        return (*self.everything, *own)
+        halts = self._halts_of_keys(server.key, ("server", server.slug))
+        return (*self.everything, *halts)
 
     def of_definition(
         self, definition: Definition, key: Key | None, name: Key
@@ -74,5 +74,5 @@ class Stops:
 
 
 def cancelling(halts: tuple[Halt, ...]) -> Iterator[Halt]:
-    """Yield those that cancel what runs."""
+    """Yield the stops that cancel running calls."""
     return (halt for halt in halts if halt.cancels)

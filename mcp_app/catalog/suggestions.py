@@ -36,11 +36,11 @@ def is_reference(suggestion: str) -> bool:
 def references_in(definition: Definition) -> list[str]:
     """Return the suggestions of a definition that stand for values of fields."""
     texts = suggestions_of(definition).values()
-    return [each for some in texts for each in some if is_reference(each)]
+    return [each for values in texts for each in values if is_reference(each)]
 
 
 def fitting_suggestions(suggestions: Sequence[str], typed: str) -> Completion:
-    """Return those that begin with a text, then those that hold it.
+    """Return suggestions that begin with a text, then those that contain it.
 
     Case does not matter; otherwise they stay in their order.
     """

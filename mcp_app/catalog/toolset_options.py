@@ -85,19 +85,19 @@ class Toolset:
 
     @property
     def demands(self) -> AccessRequirements:
-        """What whoever uses its tools must be allowed, beside what follows."""
+        """What its tools demand of callers, beside each tool's own demands."""
         return read_requirements(self.options)
 
     @property
     def tags(self) -> frozenset[str]:
         return frozenset(self.options.get("tags", ()))
 
-    def wanted_tools(self, known: Sequence[str]) -> Sequence[str]:
-        """Return which of these are to be made."""
-        only = self.options.get("only", known)
+    def wanted_tools(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the names, among these, of the tools to make."""
+        only = self.options.get("only", names)
         for name in only:
-            if name not in known:
+            if name not in names:
                 raise RegistrationError(
-                    f"only names {name!r}. There is {', '.join(known)}."
+                    f"only names {name!r}. There is {', '.join(names)}."
                 )
-        return [each for each in known if each in only]
+        return [each for each in names if each in only]

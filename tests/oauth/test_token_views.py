@@ -222,7 +222,7 @@ def reports() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("debug", [False, True])
-@pytest.mark.parametrize("place", ["_locked", "_check_open", "_are_too_many"])
+@pytest.mark.parametrize("place", ["_lock_open", "_check_open", "_are_too_many"])
 def test_no_error_page_has_a_secret(
     program: Program,
     hers: Client,
