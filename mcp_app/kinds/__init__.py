@@ -66,7 +66,7 @@ def usable_kinds(registry: Registry) -> Mapping[str, Kind]:
         try:
             kinds[key] = kind(registry)
         except Exception:
-            # It takes its own rows along, and no other.
+            # A broken kind takes its own rows along, and no others.
             logger.exception(
                 "The kind %r cannot be used, because its class raised an exception.",
                 key,
@@ -75,7 +75,7 @@ def usable_kinds(registry: Registry) -> Mapping[str, Kind]:
 
 
 COMPLETED: Final = ("input_schema", "output_schema", "arguments")
-"""What a row says of these columns wins over its kind."""
+"""If a row states these columns, they win over its kind."""
 
 
 def complete_definition(
@@ -90,12 +90,12 @@ def complete_definition(
     if kind is None:
         return stored
     definition = kind.complete_safely(stored.definition, stored.config)
-    own = {
+    stated = {
         name: getattr(stored.definition, name)
         for name in COMPLETED
         if name in stored.stated and hasattr(definition, name)
     }
-    return replace(stored, definition=replace(definition, **own))
+    return replace(stored, definition=replace(definition, **stated))
 
 
 def serving_problems(
@@ -105,7 +105,7 @@ def serving_problems(
     uploads: Uploads = NO_UPLOADS,
     registry: Registry = mcp,
 ) -> list[Problem]:
-    """Say why a definition from a row cannot be served; what is fine says nothing."""
+    """Yield why a definition from a row cannot be served, nothing if it can."""
     usable_kind = usable_kinds(registry).get(kind)
     if usable_kind is None:
         return [Problem("kind", no_such_kind(kind))]

@@ -134,7 +134,7 @@ class FunctionKind(Kind):
     def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
-        """Say where the row asks for what the function does not take."""
+        """Say if the row asks for what the function does not take."""
         try:
             function = self._configured_function(config)
         except KindError as error:
@@ -158,14 +158,14 @@ class FunctionKind(Kind):
         key = config.get("function")
         if not isinstance(key, str) or not key:
             raise KindError("Choose a function.")
-        known = self.registry.functions
-        if key in known:
-            return known[key]
+        functions = self.registry.functions
+        if key in functions:
+            return functions[key]
         advice = "A developer registers one with @mcp.function in an app's mcp.py"
-        if close := difflib.get_close_matches(key, known, 3):
+        if close := difflib.get_close_matches(key, functions, 3):
             advice = f"Similar names: {', '.join(close)}"
-        elif known:
-            advice = f"Registered: {', '.join(sorted(known)[:10])}"
+        elif functions:
+            advice = f"Registered: {', '.join(sorted(functions)[:10])}"
         raise KindError(f"No function is registered as “{key}”. {advice}.")
 
 

@@ -349,7 +349,7 @@ class Kind:
             place = each.path.lstrip("$.").replace("[", ".").replace("]", "")
             yield KindError(f"{each.path}: {each.message}", place=place)
         if not violations:
-            # What is published stays as it was written, whatever a check does to it.
+            # A check may change its copy: what is published stays as it was written.
             sentences = self.check(definition, deepcopy(config), uploads) or ()
             listed = [sentences] if isinstance(sentences, str) else sentences
             yield from map(KindError, listed)
@@ -379,10 +379,10 @@ def object_schema(*needed: str, **properties: JsonObject) -> JsonObject:
     }
 
 
-def refuse_unknown_members(config: JsonObject, *known: str) -> None:
+def refuse_unknown_members(config: JsonObject, *names: str) -> None:
     """Raise `KindError` where a config has members that mean nothing here."""
     for name in config:
-        if name not in known:
+        if name not in names:
             raise KindError(
-                f"“{name}” is not allowed here. Allowed are: {', '.join(known)}."
+                f"“{name}” is not allowed here. Allowed are: {', '.join(names)}."
             )

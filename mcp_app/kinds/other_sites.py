@@ -30,7 +30,7 @@ UNTRUSTED: Final = {"untrusted": True}
 """`_meta` of what another site said."""
 
 IN_THREAD: Final = 64 * KIB
-"""From so many bytes on an answer is read in a thread: the loop has others to serve."""
+"""An answer of so many bytes is read in a thread, which leaves the loop to others."""
 POSSIBLY: Final = " It may have happened all the same."
 """What is said of a call that may change something, and got no answer."""
 
@@ -70,7 +70,7 @@ _FAILURES: Final[Mapping[type[EgressError], tuple[Outcome, str]]] = {
     TooSlow: (Outcome.OTHER_SITE, "{title} took longer than {seconds}."),
     EgressError: (Outcome.OTHER_SITE, "{title} cannot be reached right now."),
 }
-"""What the call log and the client are told; the first that fits."""
+"""The words for the call log and the client; the first that fits counts."""
 
 
 def site_failure(site: Site, error: EgressError, only_reads: bool) -> ExternalError:

@@ -61,10 +61,10 @@ def only_name(text: str) -> str:
 
 
 def single_braces(value: object) -> Iterator[str]:
-    """Yield each `name` of a `{name}`, which other programs fill in, and we do not."""
+    """Yield each `name` of a `{name}`: other programs fill these in, we do not."""
     for text in _all_strings(value):
-        for own in _PLACEHOLDER.split(text)[0::2]:
-            yield from _SINGLE.findall(own)
+        for piece in _PLACEHOLDER.split(text)[0::2]:
+            yield from _SINGLE.findall(piece)
 
 
 def names_in_value(value: object) -> set[str]:
@@ -78,10 +78,10 @@ def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
     Raises `InvalidParams` where all strings together grow beyond the limit of a
     text.  What a value contains is never looked at again.
     """
-    left = limit = mcp_settings.limits.text
+    length_left = limit = mcp_settings.limits.text
 
     def fill_value(value: Any) -> Any:
-        nonlocal left
+        nonlocal length_left
         if isinstance(value, dict):
             return {name: fill_value(inner) for name, inner in value.items()}
         if isinstance(value, list):
@@ -92,8 +92,8 @@ def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
         if len(pieces) > 1:
             pieces[1::2] = [value_as_text(values.get(name)) for name in pieces[1::2]]
             # Counted before joining: many placeholders times a long value.
-            left -= sum(map(len, pieces))
-            if left < 0:
+            length_left -= sum(map(len, pieces))
+            if length_left < 0:
                 raise InvalidParams(
                     f"With these values the text is longer than {limit} characters."
                 )

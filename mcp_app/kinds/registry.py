@@ -81,7 +81,7 @@ def no_such_kind(key: str) -> str:
 
 
 def is_guarded(key: str) -> bool:
-    """Whether a right guards the configs of a kind; of one that is gone, too."""
+    """Whether a right guards the configs of a kind, also of one that is gone."""
     kind = kind_classes().get(key)
     return kind is None or kind.guarded
 
@@ -93,7 +93,7 @@ def unusable_kinds() -> list[str]:
 
 def _load_kinds() -> tuple[Mapping[str, type[Kind]], list[str]]:
     entries, kinds = [*OURS.items()], mcp_settings.kinds
-    # Of anything else the check says what it must be.
+    # If it is no dict, the system check says so.
     if isinstance(kinds, Mapping):
         entries += [(str(key), path) for key, path in kinds.items()]
     classes: dict[str, type[Kind]] = {}
@@ -106,44 +106,44 @@ def _load_kinds() -> tuple[Mapping[str, type[Kind]], list[str]]:
     return classes, problems
 
 
-def _usable_kind(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]:
-    place = f'MCP["KINDS"][{key!r}]'
-    if key in others:
-        used_by = f"{others[key].__module__}.{others[key].__qualname__}"
+def _usable_kind(key: str, path: str, kinds: Mapping[str, type[Kind]]) -> type[Kind]:
+    entry = f'MCP["KINDS"][{key!r}]'
+    if key in kinds:
+        used_by = f"{kinds[key].__module__}.{kinds[key].__qualname__}"
         raise UnusableKind(
-            f"{place} registers {path!r} under the key “{key}”, but {used_by} already"
+            f"{entry} registers {path!r} under the key “{key}”, but {used_by} already"
             " uses this key. Choose another key."
         )
     if not KIND_KEY.fullmatch(key):
         raise UnusableKind(
-            f"{place} has the key {key!r}. A key must begin with a letter and have at"
+            f"{entry} has the key {key!r}. A key must begin with a letter and have at"
             " most 16 characters of a-z, 0-9 and _."
         )
-    kind = _import_kind(place, path)
-    for other, other_kind in others.items():
+    kind = _import_kind(entry, path)
+    for other, other_kind in kinds.items():
         if kind is other_kind:
             raise UnusableKind(
-                f"{place} is {path!r}, which is registered as “{other}” already."
+                f"{entry} is {path!r}, which is registered as “{other}” already."
             )
     for problem in _member_problems(kind):
-        raise UnusableKind(f"{place} is {path!r}, {problem}")
+        raise UnusableKind(f"{entry} is {path!r}, {problem}")
     for form in kind.forms.values() if key not in OURS else ():
         if not _has_module(form):
             raise UnusableKind(
-                f"{place}: {path!r} names the form {form!r}, which cannot be imported."
+                f"{entry}: {path!r} names the form {form!r}, which cannot be imported."
             )
     return kind
 
 
-def _import_kind(place: str, path: str) -> type[Kind]:
+def _import_kind(entry: str, path: str) -> type[Kind]:
     try:
         kind = import_string(path)
     except Exception as error:
         # A module may raise whatever it likes.
-        sentence = f"{place} is {path!r}, which cannot be imported: {error}"
+        sentence = f"{entry} is {path!r}, which cannot be imported: {error}"
         raise UnusableKind(with_remedy(sentence, error)) from error
     if not isinstance(kind, type) or not issubclass(kind, Kind):
-        raise UnusableKind(f"{place} is {path!r}: it must be a subclass of Kind.")
+        raise UnusableKind(f"{entry} is {path!r}: it must be a subclass of Kind.")
     return kind
 
 

@@ -90,8 +90,8 @@ class SkillKind(Kind):
             skill = _build_skill(definition, config, uploads)
         except SkillError as error:
             raise KindError(str(error), error.field) from None
-        if skill.size > (most := mcp_settings.limits.skill):
-            limit = f'MCP["LIMITS"]["SKILL"] allows {most:,}'
+        if skill.size > (max_bytes := mcp_settings.limits.skill):
+            limit = f'MCP["LIMITS"]["SKILL"] allows {max_bytes:,}'
             raise KindError(f"This skill has {skill.size:,} bytes; {limit}.")
 
         def run(values: Mapping[str, object]) -> object:
@@ -104,7 +104,7 @@ def _build_skill(
     definition: ResourceDefinition, config: JsonObject, uploads: Uploads
 ) -> Skill:
     listed: list[Any] = config.get("files", [])
-    # Of two files with one path a dict would keep one.
+    # If two files have one path, a dict would keep one.
     check_paths([SKILL_FILE, *(each["path"] for each in listed)])
     frontmatter, content = _skill_file(definition, config)
     files = {SKILL_FILE: (content, MARKDOWN)}
@@ -119,6 +119,6 @@ def _build_skill(
 def _skill_file(
     definition: ResourceDefinition, config: JsonObject
 ) -> tuple[JsonObject, bytes]:
-    own = {"name": definition.name, "description": definition.description}
-    frontmatter = {**own, **config.get("frontmatter", {})}
+    columns = {"name": definition.name, "description": definition.description}
+    frontmatter = {**columns, **config.get("frontmatter", {})}
     return frontmatter, render_skill_file(frontmatter, config.get("body", ""))

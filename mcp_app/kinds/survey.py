@@ -30,7 +30,7 @@ Declared: TypeAlias = Declaration[Any] | DeclaredEvent
 _NOT_OF_TOOLSETS: Final = {
     *("deleting-unsaid", "approval-missing", "parameter-description-missing")
 }
-"""Rules about what toolsets say: there is no line in which a developer could say it."""
+"""Rules about texts that toolsets make: no developer has written them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,14 +61,14 @@ Output = TypeVar("Output")
 Part = TypeVar("Part")
 Values = Mapping[str, object]
 
-# It passes as a part of a URI and as a whole one.
+# It is valid as a part of a URI and as a whole one.
 _SAMPLE = "a:a"
 UNUSED = "parameter-unused"
 _ROLES = ("user", "assistant")
 
 
 class TextKind(Kind):
-    """Runs nothing of anyone's: it fills in names and is done."""
+    """Runs no code of a site: it only fills in names."""
 
     name = gettext_lazy("Answer with a text")
     guarded = False
@@ -173,7 +173,7 @@ class TextKind(Kind):
         return inline_runnable(run)
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
-        """Tell names that no placeholder uses: what callers give them goes nowhere."""
+        """Tell names that no placeholder uses: their values go nowhere."""
         names: Iterable[str] = ()
         tell, message = partial(advice, UNUSED, ""), ""
         if isinstance(definition, ToolDefinition):
@@ -196,7 +196,7 @@ class TextKind(Kind):
 
 
 def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield each text, file and message; what is none of them as JSON."""
+    """Yield each text, file and message; anything else as JSON."""
     rest = dict(config)
     if isinstance(rest.get("text"), str):
         yield _("Text"), rest.pop("text")

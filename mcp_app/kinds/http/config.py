@@ -37,7 +37,7 @@ from mcp_app.protocol.jsonrpc import pretty_text
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 STYLES: Final = ("repeat", "commas", "spaces", "pipes", "brackets")
 REPEAT, COMMAS, SPACES, PIPES, BRACKETS = STYLES
-"""How lists and objects stand in a query; OpenAPI's style and explode say the same."""
+"""How lists and objects stand in a query; compare style and explode of OpenAPI."""
 SEVERAL: Final = "several"
 MAX_PAIRS: Final = 50
 MAX_ENTRIES: Final = 1_000
@@ -226,7 +226,7 @@ def _placeholder_problems(
         try:
             placeholders.check_placeholders(value, names, noun)
         except KindError as error:
-            # A name that is no parameter is a matter of all of the call.
+            # A name that is no parameter concerns the whole call.
             is_known = placeholders.names_in_value(value) <= {*names}
             is_here = is_known or (place, value) in words
             yield KindError(error.message, place=place if is_here else "")
@@ -245,17 +245,17 @@ def _path_problems(path: str) -> Iterator[str]:
             "“•••” stands in the path for what looks like a key. Write there what it"
             " is, if it is none, or name a parameter."
         )
-    own = "x".join(placeholders.split_pieces(path)[0::2])
-    if match := _OWN_TEXT.search(own):
+    text = "x".join(placeholders.split_pieces(path)[0::2])
+    if match := _OWN_TEXT.search(text):
         message = _(
             "The path has %(what)r. Write what follows a “?” in the rows below."
         )
         yield message % {"what": match.group()}
-    elif _LONE_PERCENT.search(own):
+    elif _LONE_PERCENT.search(text):
         yield _("The path has a “%%” that encodes nothing: write %%25.") % ()
     else:
         try:
-            check_path(quoted_path(own))
+            check_path(quoted_path(text))
         except Forbidden as error:
             yield error.message
 
@@ -272,8 +272,8 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[str]:
         )
         yield message % {"name": name}
         return
-    own = "x".join(placeholders.split_pieces(value)[0::2])
-    if problem := header_problem(name, own):
+    text = "x".join(placeholders.split_pieces(value)[0::2])
+    if problem := header_problem(name, text):
         yield _("There is a header %s") % problem
 
 

@@ -140,9 +140,9 @@ class HttpKind(Kind):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         caller = SiteCaller(definition.name, configured_call(definition, config))
-        # A default of null is none: left out is not the same as null.
-        known = definition.default_arguments.items()
-        defaults = {name: value for name, value in known if value is not None}
+        # A default of null is left out: that is not the same as null.
+        items = definition.default_arguments.items()
+        defaults = {name: value for name, value in items if value is not None}
         repeatable = definition.hints.repeatable
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
@@ -187,7 +187,7 @@ class HttpKind(Kind):
             yield KindError(_("A resource is read with GET."))
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
-        """Tell parameters that go nowhere, and what people may not expect."""
+        """Tell parameters that nothing uses, and what people may not expect."""
         used = placeholders.names_in_value(config)
         names, _noun = allowed_names(definition)
         findings = []
@@ -238,10 +238,10 @@ def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]
 
 
 def _brace_findings(names: Collection[str], config: JsonObject) -> Iterator[Finding]:
-    """Tell one `{name}` of a parameter: all others are right, as in GraphQL."""
+    """Tell one `{name}` of a parameter: other braces are right, as in GraphQL."""
     parts = [config.get(each) for each in ("query", "headers", "body")]
-    found = [each for each in placeholders.single_braces(parts) if each in names]
-    for name in found[:1]:
+    parameters = [each for each in placeholders.single_braces(parts) if each in names]
+    for name in parameters[:1]:
         message = _(
             "“{%(name)s}” is sent as it is. If a parameter is meant, write"
             " {{%(name)s}}."
@@ -271,11 +271,11 @@ class SiteCaller:
         try:
             request = request_for(self.call, values, idempotent=repeatable)
         except Forbidden as error:
-            # Who gave the value can mend it.
+            # The caller gave the value, and can mend it.
             raise ExternalError(error.message, Outcome.ARGUMENTS) from None
         try:
-            own = through or connections()
-            answer = await own.call_site(self.call.site, request, access_request)
+            client = through or connections()
+            answer = await client.call_site(self.call.site, request, access_request)
         except EgressError as error:
             raise site_failure(self.call.site, error, self.call.only_reads) from None
         if (observe := OBSERVER.get()) is not None:

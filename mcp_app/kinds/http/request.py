@@ -72,7 +72,7 @@ def _filled_path(call: HttpCall, values: Values) -> str:
     pieces = placeholders.split_pieces(call.path)
     names = pieces[1::2]
     pieces[0::2] = map(quoted_path, pieces[0::2])
-    # What stands for values that are not filled in yet: a letter adds no slash.
+    # This stands for values that are not filled in yet: a letter adds no slash.
     pieces[1::2] = ["x"] * len(names)
     for index, name in enumerate(names):
         several = call.segments == SEVERAL and index == len(names) - 1
@@ -178,7 +178,7 @@ def _encode_brackets(name: str, value: object) -> Iterator[tuple[str, str]]:
             yield from _encode_brackets(f"{name}[{_quote_value(key)}]", each)
     elif isinstance(value, list):
         for at, each in enumerate(value):
-            # Without a number, members of two objects would be those of one.
+            # Without numbers, two objects would be read as one.
             number = at if isinstance(each, dict | list) else ""
             yield from _encode_brackets(f"{name}[{number}]", each)
     else:
@@ -188,7 +188,7 @@ def _encode_brackets(name: str, value: object) -> Iterator[tuple[str, str]]:
 def _encode_body(
     call: HttpCall, values: Values, present_values: Values
 ) -> tuple[bytes | None, str]:
-    """Return a body and its type; a body whose only value was not given is none."""
+    """Return a body and its type; there is none if its only value was not given."""
     if call.body is None:
         return None, ""
     match call.body:
@@ -212,7 +212,7 @@ _ABSENT: Final = object()
 
 
 def _filled_or_absent(part: object, values: Values) -> object:
-    """Return a JSON value filled in: what is one placeholder becomes its value.
+    """Return a JSON value filled in; a text that is one placeholder becomes its value.
 
     Members and entries whose value was not given are left out.
     """
@@ -336,18 +336,18 @@ def _value_at_path(value: Any, path: str) -> object:
 def _pick_members(call: HttpCall, value: object) -> object:
     if not call.keep or not isinstance(value, dict):
         return value
-    left: dict[str, Any] = {}
+    picked: dict[str, Any] = {}
     for path in call.keep:
         try:
             member = _value_at_path(value, path)
         except LookupError:
             continue
         *above, name = path.split(".")
-        place = left
+        parent = picked
         for each in above:
-            place = place.setdefault(each, {})
-        place[name] = member
-    return left
+            parent = parent.setdefault(each, {})
+        parent[name] = member
+    return picked
 
 
 def refusal_error(
@@ -355,9 +355,9 @@ def refusal_error(
 ) -> ExternalError:
     """Return what a client reads of an answer that is no success."""
     status, title = answer.status, call.site.title
-    own = call.errors.get(str(answer.status))
-    if own is not None:
-        message = str(fill_placeholders(own, values))
+    template = call.errors.get(str(answer.status))
+    if template is not None:
+        message = str(fill_placeholders(template, values))
     elif status in _NO_KEY:
         message = (
             f"{title} did not accept this site's key. Do not retry; tell the user."
@@ -389,7 +389,7 @@ _NOT_CALLERS: Final = (
     HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
     HTTPStatus.TOO_MANY_REQUESTS,
 )
-"""Refusals that a caller cannot help by other values."""
+"""Refusals that a caller cannot avoid by other values."""
 
 
 def _answer_excerpt(answer: SiteAnswer) -> str:

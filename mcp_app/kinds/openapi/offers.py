@@ -58,7 +58,7 @@ SHORTEST_NAME: Final = 3
 MAX_KEY_LENGTH: Final = 500
 MAX_SERVERS: Final = 10
 MAX_PARAMETERS: Final = 10 * MAX_PAIRS
-"""Of all places; more are not even looked at."""
+"""Parameters of all places; an operation with more is not read."""
 
 Members = TypeVar("Members", list[Any], dict[str, Any])
 
@@ -66,7 +66,7 @@ logger = logging.getLogger("mcp_app.kinds")
 
 
 def offers_of(
-    document: JsonObject, site: Site, most: int = MOST_WRITTEN
+    document: JsonObject, site: Site, max_bytes: int = MOST_WRITTEN
 ) -> list[Offer]:
     """Return the offers of a document, which take at most so many bytes.
 
@@ -85,9 +85,9 @@ def offers_of(
         offer = reader.read_offer(item, operation, names)
         # Count the schema of a barred operation, too: many may share a large one.
         size += max(reader.size, len(jsonrpc.write(offer.to_json())))
-        if size > most:
+        if size > max_bytes:
             message = _("The operations of the document take more than %d MiB.")
-            raise DocumentError(message % (most // MIB))
+            raise DocumentError(message % (max_bytes // MIB))
         offers.append(offer)
     return offers
 
@@ -146,7 +146,7 @@ class _OperationReader:
         key = f"{self.method} {self.path}"
         is_long = len(key) > MAX_KEY_LENGTH
         described: JsonObject = {
-            # With the mark it is no key that another operation has.
+            # The mark keeps the key from being that of another operation.
             "key": f"{key[:MAX_KEY_LENGTH]}…" if is_long else key,
             "name": names.reserve_name(self._tool_base_name(about)),
             "summary": self._offer_summary(about),
@@ -180,7 +180,7 @@ class _OperationReader:
         return base
 
     def _offer_summary(self, about: JsonObject) -> str:
-        """Return the summary, with an operationId that is lost in the name."""
+        """Return the summary, with the operationId if the name does not show it."""
         summary = _trimmed_text(about.get("summary"), MAX_SUMMARY_LENGTH)
         name = about.get("operationId")
         if not isinstance(name, str) or name.isascii() or name in summary:
@@ -244,7 +244,7 @@ class _OperationReader:
                 message = _("its path has {%(name)s}, which no parameter describes")
                 raise Unusable(message % {"name": original[:40]})
         # In one pass: a parameter's new name may look like another's old one.
-        return _PLACE.sub(lambda place: "{{" + in_path[place[1]] + "}}", self.address)
+        return _PLACE.sub(lambda match: "{{" + in_path[match[1]] + "}}", self.address)
 
     # -- parameters ------------------------------------------------------------------
 
@@ -257,14 +257,14 @@ class _OperationReader:
             raise Unusable(_("it has more than %d parameters") % MAX_PARAMETERS)
         # One takes about as long as five values of a schema.
         self.translator.count_nodes(5 * sum(map(len, lists)))
-        own: dict[tuple[str, str], JsonObject] = {}
+        by_name: dict[tuple[str, str], JsonObject] = {}
         for each in chain.from_iterable(lists):
             parameter = resolve_references(self.document, each)
             name, place = parameter.get("name"), parameter.get("in")
             if not isinstance(name, str) or not isinstance(place, str) or not name:
                 raise Unusable(_("a parameter of it has no name or no place"))
-            own[place, name] = parameter
-        yield from own.values()
+            by_name[place, name] = parameter
+        yield from by_name.values()
 
     def _leave_out_parameter(self, parameter: JsonObject, why: str) -> None:
         name = str(parameter["name"])[:60]
@@ -426,8 +426,8 @@ class _OperationReader:
         properties = schema.get("properties")
         if not isinstance(properties, dict) or not properties:
             return None
-        others = schema.get("additionalProperties")
-        if schema.get("type", "object") != "object" or others not in (None, False):
+        additional = schema.get("additionalProperties")
+        if schema.get("type", "object") != "object" or additional not in (None, False):
             return None
         lifted = {each: argument_name(each) for each in self._count_parts(properties)}
         names = set(lifted.values())
@@ -442,11 +442,11 @@ class _OperationReader:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
         for each, name in lifted.items():
-            own = schema["properties"][each]
-            if self.method == "PATCH" and isinstance(own, dict):
-                # What is left out stays as it is: nobody must fill in a default.
-                own = {key: part for key, part in own.items() if key != "default"}
-            self.properties[name] = _describe_schema(own, each, "")
+            member = schema["properties"][each]
+            if self.method == "PATCH" and isinstance(member, dict):
+                # PATCH keeps missing members: nobody must fill in a default.
+                member = {key: part for key, part in member.items() if key != "default"}
+            self.properties[name] = _describe_schema(member, each, "")
         if required and isinstance(schema.get("required"), list):
             names = [each for each in schema["required"] if isinstance(each, str)]
             self.required += [lifted[each] for each in names if each in lifted]
@@ -465,11 +465,11 @@ class _OperationReader:
 
         The host of the whole document does not matter: the settings say which it is.
         """
-        own = operation.get("servers") or item.get("servers")
-        servers = own or self.document.get("servers")
-        known = servers[:MAX_SERVERS] if isinstance(servers, list) else []
-        urls = [str(each.get("url", "")) for each in known if isinstance(each, dict)]
-        same = any(is_same_server(url, self.site, any_host=not own) for url in urls)
+        special = operation.get("servers") or item.get("servers")
+        servers = special or self.document.get("servers")
+        items = servers[:MAX_SERVERS] if isinstance(servers, list) else []
+        urls = [str(each.get("url", "")) for each in items if isinstance(each, dict)]
+        same = any(is_same_server(url, self.site, any_host=not special) for url in urls)
         if urls and not same:
             theirs = urls[0][:MAX_SUMMARY_LENGTH]
             message = _(
@@ -525,7 +525,7 @@ _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 
 
 def _describe_schema(schema: Any, original: str, about: str) -> Any:
-    """Return a schema with a description, which has a name that is lost otherwise."""
+    """Return a schema with a description; that has the name, if it is lost else."""
     if not isinstance(schema, dict):
         return schema
     text = schema.get("description", about)

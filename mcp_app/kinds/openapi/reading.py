@@ -47,7 +47,7 @@ class Offer:
     output_schema: JsonObject = field(default_factory=dict)
     kind: str = "http"
     hints: Mapping[str, bool] = field(default_factory=dict)
-    """What its server says that it changes, by the columns of a tool."""
+    """What its server says of its effects, by the columns of a tool."""
     remarks: tuple[str, ...] = ()
     bar: str = ""
 
@@ -65,36 +65,36 @@ class Offer:
 
     @property
     def pairs(self) -> Sequence[str]:
-        """Parameters of its address and headers; "" for what always is the same."""
+        """Parameters of its address and headers; "" if the value is fixed."""
         pairs = (*self.config.get("query", ()), *self.config.get("headers", ()))
         return [only_name(pair["value"]) for pair in pairs]
 
     @property
     def choices(self) -> Sequence[str]:
-        """Those of them that a tool can do without."""
+        """The parameters of `pairs` that a tool can do without."""
         required = self.input_schema.get("required", ())
         return [pair for pair in self.pairs if pair and pair not in required]
 
     def with_parameters(self, chosen: Collection[str] | None = None) -> Offer:
-        """Return it with what it requires, and with chosen ones of its choices.
+        """Return it with what it requires, and with the chosen ones of its `choices`.
 
-        Unless somebody chose, these are the first that fit into `MAX_PAIRS`.
+        If `chosen` is None, these are the first that fit into `MAX_PAIRS`.
         """
-        remarks, choices, most = self.remarks, self.choices, MAX_PAIRS
+        remarks, choices, limit = self.remarks, self.choices, MAX_PAIRS
         if chosen is None:
-            chosen = choices[: max(0, most + len(choices) - len(self.pairs))]
+            chosen = choices[: max(0, limit + len(choices) - len(self.pairs))]
             if names := ", ".join(choices[len(chosen) :]):
                 message = _(
                     "%(names)s are left out: it has more than %(most)d parameters"
                 )
-                remarks += (message % {"names": names, "most": most},)
-        gone = {*choices}.difference(map(argument_name, chosen))
+                remarks += (message % {"names": names, "most": limit},)
+        rest = {*choices}.difference(map(argument_name, chosen))
         config, properties = dict(self.config), self.input_schema.get("properties", {})
         for part in config.keys() & {"query", "headers"}:
             pairs = config[part]
-            config[part] = [e for e in pairs if only_name(e["value"]) not in gone]
-        left = {name: each for name, each in properties.items() if name not in gone}
-        schema = {**self.input_schema, "properties": left}
+            config[part] = [e for e in pairs if only_name(e["value"]) not in rest]
+        members = {name: each for name, each in properties.items() if name not in rest}
+        schema = {**self.input_schema, "properties": members}
         return replace(self, input_schema=schema, config=config, remarks=remarks)
 
     def to_json(self) -> JsonObject:
@@ -136,7 +136,7 @@ def argument_name(text: str) -> str:
 
 @dataclass
 class Names:
-    """Gives each name once: what is taken gets a number at its end."""
+    """Gives each name once: a name that is taken gets a number at its end."""
 
     names: set[str] = field(default_factory=set)
     _last: dict[str, int] = field(default_factory=dict)
@@ -211,15 +211,15 @@ class DocumentError(ValueError):
     """A document that cannot be read at all; the message is for staff."""
 
 
-def read_document(content: bytes, most: int) -> JsonObject:
-    """Return a document of OpenAPI 3.0, 3.1 or 3.2; `most` is its bytes.
+def read_document(content: bytes, max_bytes: int) -> JsonObject:
+    """Return a document of OpenAPI 3.0, 3.1 or 3.2; `max_bytes` is its limit.
 
-    Raises `DocumentError` for what is none.
+    Raises `DocumentError` if it is none.
     """
-    if len(content) > most:
+    if len(content) > max_bytes:
         raise DocumentError(
             _("The document has %(size).1f MiB; at most %(most).1f are allowed.")
-            % {"size": len(content) / MIB, "most": most / MIB}
+            % {"size": len(content) / MIB, "most": max_bytes / MIB}
         )
     value = _parse_content(content)
     if not isinstance(value, dict):
@@ -292,15 +292,15 @@ def read_yaml(content: bytes) -> object:
 
 
 def _check_directives(content: bytes) -> None:
-    # Of the encodings of YAML; a mark at the beginning says that it is UTF-16.
+    # YAML is UTF-8 or UTF-16; a mark at the beginning says that it is UTF-16.
     is_wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     text = content.decode("utf-16" if is_wide else "utf-8-sig", "replace")
     count = 0
     for line in text.splitlines():
-        own = line.lstrip(" \t\ufeff")
+        content_line = line.lstrip(" \t\ufeff")
         if line.startswith("%"):
             count += 1
-        elif own and not own.startswith("#"):
+        elif content_line and not content_line.startswith("#"):
             return
         if count > MAX_DIRECTIVES:
             message = _("The document has more than %d lines that begin with “%%”.")
@@ -372,7 +372,7 @@ class _Builder:
             above.value[above.key.removeprefix("k")] = value
             above.key = None
         elif isinstance(value, str):
-            # Never empty, so that it says that there is one.
+            # It is never empty: an empty text would mean that there is none.
             above.key = f"k{value}"
         else:
             raise DocumentError(_("The document has a key that is no text."))

@@ -28,7 +28,7 @@ MOST_WRITTEN: Final = 64 * MIB
 
 _DROPPED: Final = frozenset(
     {"discriminator", "example", "examples", "externalDocs", "xml", "deprecated"}
-    # Of the draft 2019-09: the one is refused today, the other would mean all of it.
+    # Keywords of 2019-09: one is refused today, the other would mean the whole schema.
     | {"$recursiveAnchor", "$recursiveRef"}
 )
 _OF_SCHEMAS: Final = frozenset(
@@ -125,7 +125,7 @@ class _Piece:
     nodes: int
     size: int = 0
     name: str = ""
-    """Of its definition; "" if it is put in line."""
+    """The name of its definition; "" if it is put in line."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Translator:
     _definitions: dict[str, Any] = field(default_factory=dict)
     _names: Names = field(default_factory=Names)
     _new: list[_Steps] = field(default_factory=list)
-    """The references that the translation of now was the first to meet."""
+    """The references that the current translation was the first to meet."""
     _waiting: dict[str, Any] = field(default_factory=dict)
     """Targets of references that stand too deep to be put in line, by their names."""
 
@@ -157,7 +157,7 @@ class Translator:
                 name, target = self._waiting.popitem()
                 self._definitions[name] = self._translate_schema(target, 0)
         except Exception:
-            # Each may refer to one that is no definition now: others try again.
+            # One may refer to what is no definition now: later translations try again.
             self._waiting.clear()
             for key in self._new:
                 del self._pieces[key]
@@ -203,15 +203,15 @@ class Translator:
     def _translate_reference(self, schema: JsonObject, depth: int) -> Any:
         target = self._reference(schema["$ref"], depth)
         beside = {name: value for name, value in schema.items() if name != "$ref"}
-        own = {} if self.old else self._translate_members(beside, depth)
-        if not own:
+        siblings = {} if self.old else self._translate_members(beside, depth)
+        if not siblings:
             return target
         # What stands beside a reference holds, too (JSON Schema 2020-12, 8.2.3.1).
-        if isinstance(target, dict) and not own.keys() & target.keys():
-            return {**target, **own}
-        if own.keys() <= {"description", "title", "default"}:
-            return {**target, **own} if isinstance(target, dict) else target
-        return {"allOf": [target, own]}
+        if isinstance(target, dict) and not siblings.keys() & target.keys():
+            return {**target, **siblings}
+        if siblings.keys() <= {"description", "title", "default"}:
+            return {**target, **siblings} if isinstance(target, dict) else target
+        return {"allOf": [target, siblings]}
 
     def _reference(self, reference: object, depth: int) -> Any:
         target = target_of(self.document, reference)

@@ -1,6 +1,6 @@
 """The kind `change`: what subscribers are told if rows of open models change.
 
-The outbox has the keys alone.  What is told of a row is read when it is told, as the
+The outbox has the keys alone.  A row is read when subscribers are told of it, as the
 kind `query` reads it for the same person.
 """
 
@@ -85,7 +85,7 @@ class ChangeKind(QueryKind):
         return Missing(reason, line)
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Take the topic, the schemas and the demands of what is told."""
+        """Take the topic, the schemas and the demands from the config."""
         query, _problems = self._read_config(config)
         if query is None or not isinstance(definition, EventDefinition):
             return definition
@@ -94,12 +94,12 @@ class ChangeKind(QueryKind):
         if DELETED in config["on"]:
             columns += [key.name, key.source.name]
             properties.setdefault(key.name, field_schema(key, nullable=False))
-        known = query.model.all_fields
-        names = {known[column].permission for column in columns if column in known}
-        own = AccessRequirements(permissions=tuple(sorted(names - {""})))
+        fields = query.model.all_fields
+        names = {fields[column].permission for column in columns if column in fields}
+        more = AccessRequirements(permissions=tuple(sorted(names - {""})))
         return replace(
             definition,
-            demands=definition.demands.combined_with(query.demands).combined_with(own),
+            demands=definition.demands.combined_with(query.demands).combined_with(more),
             topic=query.model.topic,
             input_schema=input_schema(query),
             payload_schema={"type": "object", "properties": properties},
@@ -121,11 +121,11 @@ class ChangeKind(QueryKind):
     def sentence(self, definition: Definition, config: JsonObject) -> str:
         text = QueryText(_as_query(config), self.registry.open_models).sentence()
         labels = self._watched_labels(config)
-        told = gettext("It is told when a row %(when)s.")
+        sentence = gettext("It is told when a row %(when)s.")
         if labels:
-            told = gettext("It is told when a row %(when)s: its %(labels)s.")
-        told %= {"when": _moments_text(config), "labels": labels}
-        return f"{plain_text(text)} {told}"
+            sentence = gettext("It is told when a row %(when)s: its %(labels)s.")
+        sentence %= {"when": _moments_text(config), "labels": labels}
+        return f"{plain_text(text)} {sentence}"
 
     def event_runnable(
         self,
@@ -144,7 +144,7 @@ class ChangeKind(QueryKind):
 def read_change_config(
     config: JsonObject, opened: OpenModels
 ) -> tuple[Query | None, list[KindError]]:
-    """Return what is read of rows, None if that is not said; and what is wrong."""
+    """Return the query for the rows, None if there is none; and what is wrong."""
     query, problems = read_query_config(_as_query(config), opened)
     if (model := opened.get(config.get("model", ""))) is not None:
         problems = [*problems, *_event_errors(config, model)]
@@ -157,7 +157,7 @@ def _leave(value: Any) -> Sequence[Occurred]:
 
 
 def _as_query(config: JsonObject) -> JsonObject:
-    """Return the config of the kind `query` that says the same of rows."""
+    """Return the config of the kind `query` that reads the same rows."""
     if config.get("on") == [DELETED] and not config.get("fields"):
         # Nothing of a row is shown: any answer without fields will do.
         count = {"aggregate": "count", "name": "rows"}
@@ -220,15 +220,15 @@ class _Choice:
         rows: Mapping[Any, JsonObject] = {}
         if keys:
             rows = self.lookup.rows_by_key(ctx, keys, values, arguments)
-        told: list[Occurred] = []
+        chosen: list[Occurred] = []
         for each, pk in fitting:
             if pk is None:
-                told.append(replace(each, is_gap=True))
+                chosen.append(replace(each, is_gap=True))
             elif each.data["on"] == DELETED:
-                told.append(replace(each, data={key.name: field_to_json(key, pk)}))
+                chosen.append(replace(each, data={key.name: field_to_json(key, pk)}))
             elif pk in rows:
-                told.append(replace(each, data=_bounded_row(rows[pk], key.name)))
-        return told
+                chosen.append(replace(each, data=_bounded_row(rows[pk], key.name)))
+        return chosen
 
     def _fits(self, data: JsonObject) -> bool:
         on, changed = data["on"], {*data["changed"]}
@@ -237,7 +237,7 @@ class _Choice:
 
 
 def _bounded_row(row: JsonObject, key: str) -> JsonObject:
-    """Return what is told of a row: of a large one its key, if that is shown."""
+    """Return the data of a row; if it is too large, its key, if that is shown."""
     if len(jsonrpc.write(row)) <= mcp_settings.limits.event_size:
         return row
     return {name: row[name] for name in (key,) if name in row}

@@ -46,7 +46,7 @@ _OPEN_PERIODS: Final = {"from_now_on": "gte", "until_now": "lte"}
 WORDS: Final = "words"
 """Each word stands in one of the texts."""
 _DIGITS: Final = 3
-"""From so many on, a word such as a phone number may have other signs between."""
+"""So long a word, such as a phone number, may be written with signs in it."""
 RANGE: Final = "range"
 ENDS: Final = ("from", "to")
 """What a range becomes where a config is read: two filters, whose values both fit."""
@@ -118,7 +118,7 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
     if field.kind in _LIKE:
         return text_like(_LIKE[field.kind])
     is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE, FieldKind.TO_MANY)
-    # Of keys it is the kind of what they point to.
+    # The kind of a key is that of the column that it points to.
     whole = is_key and isinstance(column, IntegerField)
     simple = _TYPES.get(FieldKind.NUMBER if whole else field.kind)
     if simple is not None:
@@ -319,7 +319,7 @@ _DAYS_BY_LOOKUP: Final[Mapping[str, Callable[[date, Any], Days]]] = {
 
 def is_reversed(field: OpenField, first: Value, last: Value) -> bool:
     """Return whether nothing is between two cleaned ends of a range."""
-    # The last moment is the first one that is not within.
+    # The end of a span is the first moment that is not within it.
     return bool(first >= last if field.kind is FieldKind.DATETIME else first > last)
 
 

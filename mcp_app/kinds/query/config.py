@@ -86,7 +86,7 @@ class RelatedList:
 
 @dataclass(frozen=True)
 class Group:
-    """What lines of groups are by; `unit` is that of a date, or ""."""
+    """A column by which rows are grouped; `unit` is that of a date, or ""."""
 
     path: Path
     unit: str
@@ -98,7 +98,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Measure:
-    """What is counted or reckoned of each group."""
+    """What is computed for each group."""
 
     aggregate: str
     path: Path | None
@@ -148,7 +148,7 @@ class Query:
 
     @property
     def models(self) -> Mapping[str, OpenModel]:
-        """Every open model that is named anywhere, by its label."""
+        """Every open model that the query names, by its label."""
         open_models = [self.model, *(each.model for each in self.lists)]
         for path in self._all_paths:
             open_models += path.models
@@ -205,7 +205,7 @@ MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
     "min": NUMBERS | DATES | {FieldKind.TIME},
     "max": NUMBERS | DATES | {FieldKind.TIME},
 }
-"""What can be measured, of which kinds of field."""
+"""Which kinds of field each measure takes."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
 
@@ -237,8 +237,8 @@ _NAME: Final[JsonObject] = {
 _PATH: Final[JsonObject] = {"type": "string", "maxLength": 200}
 
 
-def _array_schema(items: JsonObject, most: int) -> JsonObject:
-    return {"type": "array", "items": items, "maxItems": most}
+def _array_schema(items: JsonObject, max_items: int) -> JsonObject:
+    return {"type": "array", "items": items, "maxItems": max_items}
 
 
 _FILTERS: Final[JsonObject] = _array_schema(
@@ -363,10 +363,10 @@ def output_schema(query: Query) -> JsonObject:
     return _answer_schema(ROWS, rows, total=_COUNT, total_at_least=_COUNT, **members)
 
 
-def _answer_schema(name: str, item: JsonObject, **others: JsonObject) -> JsonObject:
+def _answer_schema(name: str, item: JsonObject, **members: JsonObject) -> JsonObject:
     return {
         "type": "object",
-        "properties": {name: {"type": "array", "items": item}, **others},
+        "properties": {name: {"type": "array", "items": item}, **members},
         "required": [name],
     }
 

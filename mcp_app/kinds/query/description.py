@@ -69,7 +69,7 @@ class QueryText:
         self._measures = dict(map(self._measure, groups.get("measures", ())))
         self._totals = dict(map(self._measure, rows.get(TOTALS, ())))
         self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
-        # The first groups say what they are the first by.
+        # If only the first groups come, their order is named.
         usual = self.usual_order()[:1] if "limit" in config else []
         self._terms: Sequence[str] = config.get("order") or usual
 
@@ -176,7 +176,7 @@ class QueryText:
         return [Span(label, FIELD), Span(_(" (%(about)s)") % {"about": about})]
 
     def sentence(self) -> Spans:
-        """Say what is looked up, and what comes of it."""
+        """Say what is looked up, and what the answer has."""
         spans = self._what()
         if self._filters:
             spans += compose(_(" Only %(only)s."), only=self._only(self._filters))
@@ -187,8 +187,8 @@ class QueryText:
         spans = [Span(self._rows)]
         # What the client says comes last, so that it is said once.
         ordered = sorted(filters, key=lambda each: bool(each.get("parameter")))
-        for place, each in enumerate(ordered):
-            template = _(", and whose %(words)s") if place else _(" whose %(words)s")
+        for index, each in enumerate(ordered):
+            template = _(", and whose %(words)s") if index else _(" whose %(words)s")
             words = filter_words(each, self._model, self._opened)
             spans += compose(template, words=words)
         if ordered and ordered[-1].get("parameter"):
@@ -196,7 +196,7 @@ class QueryText:
         return spans
 
     def _what(self) -> Spans:
-        """Return what comes, without which rows fit."""
+        """Return what the answer has, without the conditions on rows."""
         if top := self._top():
             return top
         template = _("%(rows)s: %(columns)s")
@@ -245,9 +245,9 @@ class QueryText:
             groups=[Span(group.plural, FIELD)],
             measure=[Span(name, FIELD), Span(f" ({first.label})")],
         )
-        others = [each for each in self._measures.items() if each[0] != name]
-        if others:
-            words = join_words(map(_measure_words, others))
+        measures = [each for each in self._measures.items() if each[0] != name]
+        if measures:
+            words = join_words(map(_measure_words, measures))
             spans += compose(_(", with %(more)s"), more=words)
         return [*spans, Span(".")]
 

@@ -174,7 +174,7 @@ def read_list(
         .annotate(**{_NUMBER: number, _TOTAL: total})
         .filter(**{f"{_NUMBER}__lte": listed.limit})
         .order_by(_PARENT, _NUMBER)
-        # The number, too: Django loses columns of equal values if it has to hide it.
+        # The number is read, too: if Django hides it, it loses columns of equal values.
         .values(_PARENT, _NUMBER, _TOTAL, *columns.expressions)
     )
     lists: dict[Any, JsonObject] = {}
@@ -267,14 +267,14 @@ def _expression(group: Group, scopes: Scopes) -> Any:
     if not group.unit:
         return value
     if group.path.field.kind is FieldKind.DATETIME:
-        # MariaDB and MySQL would keep the time in what begins a week.
+        # MariaDB and MySQL would keep the time of day in the begin of a week.
         zone = timezone.get_current_timezone() if settings.USE_TZ else None
         value = TruncDate(value, tzinfo=zone)
     return Trunc(value, group.unit, output_field=DateField())
 
 
 def _group_order(query: Query) -> list[OrderBy]:
-    """Return the order of the query, and that of the groups where it is equal."""
+    """Return the order of the query, then that of the groups, which decides ties."""
     columns = {each.name: f"mcp_g{at}" for at, each in enumerate(query.group_by)}
     terms = dict(query.group_order)
     terms |= {name: False for name in columns if name not in terms}

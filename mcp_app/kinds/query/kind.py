@@ -76,7 +76,7 @@ HINTS: Final = ToolHints(
     read_only=True, destructive=False, idempotent=True, open_world=False
 )
 UNTRUSTED: Final = {"untrusted": True}
-"""Of results that hold what others wrote."""
+"""The `_meta` of results that hold what others wrote."""
 GATE: Final = Gate("query")
 _EXACT: Final = ("exact", "iexact")
 """What the variables of a template can be asked by."""
@@ -112,7 +112,7 @@ class QueryKind(Kind):
         return Missing(reason, line)
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Take schemas, hints and demands of what is looked up."""
+        """Take schemas, hints and demands from the query."""
         query, _problems = self._read_config(config)
         if query is None:
             return definition
@@ -196,7 +196,7 @@ def lookup_runnable(
     bind: Callable[[JsonObject], dict[str, object]],
     convert: Callable[[object], Output],
 ) -> Runnable[Output]:
-    """Return what reads the database in a thread, beside no more than half of them."""
+    """Return what reads the database in a thread; it takes at most half of them."""
     return Runnable(
         run=run,
         style="sync",
@@ -288,9 +288,9 @@ class Lookup:
             if self.query.answer != GROUPS:
                 structured = self._rows_answer(ctx, scopes, values, arguments)
                 return ToolOutput((), structured=structured, meta=UNTRUSTED)
-            groups, more = read_groups(self.query, scopes, values, local_date())
+            groups, has_more = read_groups(self.query, scopes, values, local_date())
         note = f"These are the first {self.query.limit} groups; there are more."
-        structured = {GROUPS: groups, **({"note": note} if more else {})}
+        structured = {GROUPS: groups, **({"note": note} if has_more else {})}
         return ToolOutput((), structured=structured, meta=UNTRUSTED)
 
     def read_single_row(
@@ -331,9 +331,9 @@ class Lookup:
         self, ctx: SyncContext, arguments: JsonObject, using: str = ""
     ) -> Iterator[None]:
         """End statements after the setting `query_time`, or with the call's time."""
-        seconds, left = mcp_settings.limits.query_time, ctx.deadline
-        if left is not None:
-            seconds = min(seconds, max(left, 0.001))
+        seconds, seconds_left = mcp_settings.limits.query_time, ctx.deadline
+        if seconds_left is not None:
+            seconds = min(seconds, max(seconds_left, 0.001))
         try:
             with time_limit(using or database_of(self.query), seconds):
                 yield
@@ -382,9 +382,9 @@ class Lookup:
         arguments: JsonObject,
     ) -> JsonObject:
         reader = self._row_reader(scopes, values)
-        others = {name: value for name, value in arguments.items() if name != CURSOR}
+        query = {name: value for name, value in arguments.items() if name != CURSOR}
         bound = shapes.cursor_binding(
-            ctx.principal.key, ctx.server, self.name, others, self.config
+            ctx.principal.key, ctx.server, self.name, query, self.config
         )
         text = arguments.get(CURSOR)
         if text is None:
@@ -417,8 +417,8 @@ def _page_answer(page: Page, bound: bytes) -> JsonObject:
         answer["next"] = shapes.seal_cursor(page.next, bound)
         count_text = f"These are {len(page.rows)} rows, and there are more."
         if page.total is not None:
-            least = "" if page.total.exact else "at least "
-            count_text = f"{len(page.rows)} of {least}{page.total.count}."
+            prefix = "" if page.total.exact else "at least "
+            count_text = f"{len(page.rows)} of {prefix}{page.total.count}."
         answer["note"] = (
             f"{count_text} Call again with the same arguments and cursor = next."
         )

@@ -49,8 +49,8 @@ def plain_text(spans: Iterable[Span]) -> str:
 def compose(template: str, **parts: Spans | str) -> Spans:
     """Return a template with its `%(name)s` filled in."""
     spans: Spans = []
-    for place, piece in enumerate(re.split(r"%\((\w+)\)s", template)):
-        part = parts[piece] if place % 2 else piece
+    for index, piece in enumerate(re.split(r"%\((\w+)\)s", template)):
+        part = parts[piece] if index % 2 else piece
         spans += [Span(part)] if isinstance(part, str) else part
     return [span for span in spans if span.text]
 
@@ -77,7 +77,7 @@ LOOKUP_LABELS: Final[Mapping[str, Label]] = {
     "next_days": gettext_lazy("is in the next … days"),
     "isempty": gettext_lazy("is empty"),
 }
-"""By lookup; the value stands where “…” is, else behind it."""
+"""Words by lookup; the value stands where “…” is, else behind them."""
 _LABELS_OF_DATES: Final[Mapping[str, Label]] = {
     "exact": gettext_lazy("is on"),
     "gte": gettext_lazy("is on or after"),
@@ -194,7 +194,7 @@ def label_of_paths(paths: Iterable[Path]) -> str:
 
 
 def search_label(lookup: str, what: str) -> str:
-    """Return what a client gives: “words of the name or phone”, "" if it is else."""
+    """Return what a search takes: “words of the name or phone”; else ""."""
     return str(_SEARCHED.get(lookup, "")) % {"what": what}
 
 
@@ -299,7 +299,7 @@ class _Values(NamedTuple):
             return [Span(self._replace(exclude=self.exclude is bool(value))._label())]
         if self.lookup == "range" and isinstance(value, list) and not text:
             ends = [None if each is None else self.text_of(each) for each in value]
-            # What is stored may be no range.
+            # The stored value may be no range.
             first, last = [*ends, None, None][:2]
             if first is None or last is None:
                 one_end = self._replace(lookup="gte" if last is None else "lte")

@@ -83,7 +83,7 @@ class RowReader:
     size: int
 
     def rows_by_key(self, keys: Collection[Any]) -> Mapping[Any, JsonObject]:
-        """Return which rows with these keys there are, whatever their size."""
+        """Return the rows that have one of these keys, whatever their size."""
         columns = Columns()
         shape = Shape(self.query.fields, self.scopes, columns)
         key = columns.add_column(F("pk"))
@@ -143,14 +143,14 @@ class RowReader:
         return objects
 
     def _fitting_rows(self, objects: Sequence[JsonObject]) -> Iterator[JsonObject]:
-        left = self.size
+        bytes_left = self.size
         for row in objects:
             size = len(jsonrpc.write(row))
-            if size <= left:
-                left -= size
+            if size <= bytes_left:
+                bytes_left -= size
                 yield row
                 continue
-            if left == self.size:
+            if bytes_left == self.size:
                 # Its key, if it is shown at all.
                 key = row.get(self.query.model.model._meta.pk.name, "")
                 raise ToolError(
@@ -389,8 +389,8 @@ class _Reader:
     def _read_group_term(self, text: str, _model: OpenModel) -> GroupTerm:
         name = text.removeprefix("-")
         if name not in self._group_names:
-            known = ", ".join(self._group_names)
-            raise KindError(f"Groups cannot be sorted by “{name}”. There is: {known}.")
+            names = ", ".join(self._group_names)
+            raise KindError(f"Groups cannot be sorted by “{name}”. There is: {names}.")
         return GroupTerm(name, text.startswith("-"))
 
     def _check_names(self, query: Query) -> None:
@@ -404,7 +404,7 @@ class _Reader:
         self._refuse_twice([(name, f"{TOTALS}.{at}.name") for at, name in names])
         for at, listed in enumerate(query.lists):
             named.append((listed.field.name, f"lists.{at}.path"))
-            # One that is there twice was never refused here.
+            # A term that is there twice was never refused here.
             fields = [*{field.text: field for field in listed.fields}.values()]
             self._refuse_twice(_member_names(fields, f"lists.{at}.fields"))
         self._refuse_twice(named)
@@ -444,19 +444,19 @@ def _member_names(paths: Sequence[Path], place: str) -> list[tuple[str, str]]:
 
 
 def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
-    known = comparisons_of(path.end_field)
+    lookups = comparisons_of(path.end_field)
     if path.stand_in == TEXT:
-        known += SEVERAL
+        lookups += SEVERAL
     if several:
-        known = SEVERAL if path.field.kind is FieldKind.TEXT else ()
+        lookups = SEVERAL if path.field.kind is FieldKind.TEXT else ()
     if path.leads_to_many:
         # One row might be above a beginning, and another one below the end.
-        known = tuple(each for each in known if each != RANGE)
-    if lookup not in known:
+        lookups = tuple(each for each in lookups if each != RANGE)
+    if lookup not in lookups:
         what = "several texts" if several else f"a {path.end_field.kind.value}"
         raise KindError(
             f"“{path.text}” cannot be asked by “{lookup}”. For {what} there is:"
-            f" {', '.join(known) or 'nothing'}.",
+            f" {', '.join(lookups) or 'nothing'}.",
             place="lookup",
         )
 
@@ -492,7 +492,7 @@ _TEXTS: Final = frozenset({"CharField", "TextField", "FileField", "SlugField"})
 
 
 def _check_zones(path: Path) -> None:
-    """Raise where the database would answer null for a day in the site's zone."""
+    """Raise if the database would answer null for a day in the site's zone."""
     connection = connections[router.db_for_read(path.owner.model)]
     if connection.vendor != "mysql" or not settings.USE_TZ:
         return

@@ -33,7 +33,7 @@ Use: TypeAlias = Literal["fields", "filters"]
 
 TEXT: Final = "text"
 PRIMARY_KEY: Final = "pk"
-"""What stands for the row that a relation leads to; names beside other members."""
+"""What stands for the row of a relation; also names of members beside others."""
 
 
 class Hop(NamedTuple):
@@ -91,14 +91,14 @@ class Path:
 
     @property
     def permissions(self) -> Iterator[str]:
-        """What whoever uses the path must be allowed."""
+        """The permissions that callers need to use the path."""
         yield from (model.permission for model in self.models)
         yield from (hop.field.permission for hop in self.hops)
         yield self.field.permission
 
     @property
     def end_field(self) -> OpenField:
-        """The field that the text names: of a relation not what stands for it."""
+        """The field that the text names: a relation itself, not what stands for it."""
         return self.hops[-1].field if self.stand_in else self.field
 
     def prepend_hops(self, hops: tuple[Hop, ...]) -> Path:
@@ -209,9 +209,9 @@ class Scopes:
             inner = self.where((first.beyond_table, *rest), condition)
             pairs = between.model._base_manager.using(self.using).filter(inner)
             return Q(**{f"{link.here}__in": pairs.values(link.there)})
-        # Where the condition is turned round, one null would leave no row.
-        known = Q(**{f"{link.there}__isnull": False})
-        rows = self.rows(first.model).filter(known, self.where(rest, condition))
+        # Under a negation, one null would leave no row.
+        not_null = Q(**{f"{link.there}__isnull": False})
+        rows = self.rows(first.model).filter(not_null, self.where(rest, condition))
         return Q(**{f"{link.here}__in": rows.values(link.there)})
 
     def empty(self, path: Path, wanted: bool) -> Q:
@@ -300,7 +300,7 @@ def _check_rows(rows: object, model: OpenModel, using: str) -> None:
         raise TypeError(f"{prefix} a {how}. Filter the rows instead.")
     if getattr(rows, "_fields", None) is not None:
         raise TypeError(f"{prefix} values(), which are no whole rows.")
-    # Events read where is written, whatever other queries read.
+    # Events read the database that is written, whatever other queries read.
     fitting = (None, using, router.db_for_read(model.model))
     if rows._db not in fitting:  # type: ignore[attr-defined]
         raise TypeError(

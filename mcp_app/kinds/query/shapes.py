@@ -44,7 +44,7 @@ def field_to_json(field: OpenField, value: Any) -> Any:
 
 
 def decimal_text(value: Decimal, places: int | None) -> str:
-    """Return a decimal with so many places: databases write more, or fewer."""
+    """Return a decimal with so many `places`: databases write more, or fewer."""
     if places is None or not value.is_finite():
         return str(value)
     return f"{value:.{places}f}"
@@ -90,7 +90,7 @@ _KIND_OF: Final[Mapping[str, FieldKind]] = {
     "GenericIPAddressField": FieldKind.TEXT,
     "CharField": FieldKind.TEXT,
 }
-"""What keys are, and what has no kind of its own."""
+"""The types of keys, and of columns without a kind of their own."""
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
     # A number with a fraction may be infinite, and is a text then: it has no type.
@@ -226,10 +226,10 @@ class Shape:
         self._expanded = _expanded_places(paths)
         for path in paths:
             # The keys of the rows on the way tell whether they are there.
-            for place, hops in _hop_prefixes(path):
-                if place not in self._keys:
+            for prefix, hops in _hop_prefixes(path):
+                if prefix not in self._keys:
                     key = scopes.key_of_row((*before, *hops))
-                    self._keys[place] = columns.add_column(key)
+                    self._keys[prefix] = columns.add_column(key)
             value = scopes.path_value(path.prepend_hops(before))
             self._parts.append((path, columns.add_column(value)))
 
@@ -243,9 +243,9 @@ class Shape:
     def _set_member(
         self, row: JsonObject, path: Path, value: Any, values: dict[str, Any]
     ) -> None:
-        for place, hops in _hop_prefixes(path):
+        for prefix, hops in _hop_prefixes(path):
             name = hops[-1].field.name
-            if values[self._keys[place]] is None:
+            if values[self._keys[prefix]] is None:
                 row[name] = None
                 return
             row = row.setdefault(name, {})
@@ -270,7 +270,7 @@ def _last_name(path: Path) -> str:
 
 
 def _expanded_places(paths: Sequence[Path]) -> frozenset[str]:
-    return frozenset(place for path in paths for place, _hops in _hop_prefixes(path))
+    return frozenset(prefix for path in paths for prefix, _hops in _hop_prefixes(path))
 
 
 def row_schema(paths: Sequence[Path]) -> JsonObject:

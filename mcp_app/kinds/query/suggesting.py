@@ -40,7 +40,7 @@ from mcp_app.site_time import local_date
 MAX_SUGGESTIONS: Final = 100
 SECONDS: Final = 1.0
 SHORTEST: Final = 2
-"""Characters from which on values are looked for."""
+"""How many typed characters it takes to look for values."""
 _REFERENCE: Final = re.compile(
     r"\{\{ *([A-Za-z_]\w*\.[A-Za-z_]\w*)\.([A-Za-z_]\w*) *\}\}"
 )
@@ -94,7 +94,7 @@ class _Looking:
     registry: Registry
 
     def complete(self, *, ctx: SyncContext, typed: str) -> Completion:
-        """Return what fits, without the values of a field that takes too long."""
+        """Return fitting suggestions, without those of a field that takes too long."""
         values = list(fitting_suggestions(self.fixed, typed).values)
         if len(typed) >= SHORTEST:
             for path in self.paths:
@@ -112,12 +112,12 @@ class _Looking:
         )
         try:
             with time_limit(using, SECONDS):
-                return self._found(path, Scopes(access_request, using), typed)
+                return self._fitting_values(path, Scopes(access_request, using), typed)
         except TimeIsUp:
             return []
 
-    def _found(self, path: Path, scopes: Scopes, typed: str) -> list[str]:
-        """Return values that hold a text, those that begin with it first."""
+    def _fitting_values(self, path: Path, scopes: Scopes, typed: str) -> list[str]:
+        """Return values that contain a text; those that begin with it come first."""
         fits = partial(condition, path.field, value=typed, today=local_date())
         column = path.field.source.attname
         first = When(fits("istartswith"), then=Value(0))

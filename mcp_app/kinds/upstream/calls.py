@@ -45,7 +45,7 @@ MAX_SESSIONS: Final = 200
 """Sessions that a process keeps, of all servers and callers."""
 IDLE_SESSION_S: Final = 600.0
 END_S: Final = 1.0
-"""So long the end of a session may take."""
+"""How long the end of a session may take."""
 MAX_PAGES: Final = 100
 MAX_TOOLS: Final = 2_000
 MAX_LIST_BYTES: Final = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ MAX_MESSAGE: Final = 500
 """Characters of an error, or of progress, of another server."""
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
-"""Takes what is done, of how much if that is known, and a text."""
+"""Takes the progress, its total if that is known, and a text."""
 
 
 class DialogRefused(Exception):
@@ -218,7 +218,7 @@ class Upstream:
 
     async def _end_session(self, dialog: Dialog) -> None:
         with suppress(ExternalError, TimeoutError):
-            # The answer waits for it.
+            # The answer waits for this.
             async with asyncio.timeout(END_S):
                 await self._request("DELETE", dialog.ending_headers())
 
@@ -305,12 +305,12 @@ class Upstream:
         *,
         possibly_done: bool = False,
     ) -> ExternalError:
-        more = POSSIBLY if possibly_done and self._may_change else ""
-        return kind(text + more, Outcome.OTHER_SITE)
+        doubt = POSSIBLY if possibly_done and self._may_change else ""
+        return kind(text + doubt, Outcome.OTHER_SITE)
 
     def _unreadable(self) -> ExternalError:
-        more = POSSIBLY if self._may_change else ""
-        text = f"The answer of {self._site.title} cannot be read.{more}"
+        doubt = POSSIBLY if self._may_change else ""
+        text = f"The answer of {self._site.title} cannot be read.{doubt}"
         return _Refusal(text, Outcome.SHAPE)
 
     async def _post(
@@ -353,7 +353,7 @@ _TOOL_MEMBERS: Final = (
 
 
 def _tool_members(tool: Any) -> Any:
-    """Return a tool without what nobody reads."""
+    """Return a tool without the members that nobody reads."""
     if not isinstance(tool, dict):
         return None
     return {name: tool[name] for name in _TOOL_MEMBERS if name in tool}

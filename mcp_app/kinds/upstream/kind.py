@@ -172,5 +172,5 @@ def _block_of(wire: object) -> Block:
     try:
         return read_block(wire)
     except ValueError as error:
-        # One that nobody can show takes no other along.
+        # A block that cannot be shown takes no other along.
         return Text(f"[{visible(str(error))}]")

@@ -24,7 +24,7 @@ HINTS: Final = {
 DEFAULT_HINTS: Final = {"read_only": False, "destructive": True}
 MAX_SUMMARY_LENGTH: Final = 200
 MAX_DESCRIPTION_LENGTH: Final = 4_000
-"""Characters; what is cut off, a remark says."""
+"""Characters; a remark says what is cut off."""
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 

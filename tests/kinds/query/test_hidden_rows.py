@@ -175,7 +175,7 @@ def test_hidden_rows_change_no_suggestion(
         looking = _Looking([], paths, Registry())
         scopes = Scopes(shop.request(), "default")
         return [
-            looking._found(path, scopes, typed)
+            looking._fitting_values(path, scopes, typed)
             for path in paths
             for typed in ("a0", "e", "k", "z")
         ]

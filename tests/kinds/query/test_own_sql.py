@@ -128,7 +128,7 @@ def _answers(employee: Any, rows: Any) -> list[object]:
         shop.rows({**whole, "order": ["manager"]}, opened),
         shop.rows({**whole, "filters": [boss]}, opened),
         [each.data for each in told(ChangeKind(registry), event, happened)],
-        _Looking([], [path], registry)._found(
+        _Looking([], [path], registry)._fitting_values(
             path, Scopes(shop.request(), "default"), "o"
         ),
         client.call("employee_list").data,

@@ -130,7 +130,7 @@ async def test_what_takes_too_long(
     def too_late(*_: object) -> Any:
         raise TimeIsUp
 
-    monkeypatch.setattr(suggesting._Looking, "_found", too_late)
+    monkeypatch.setattr(suggesting._Looking, "_fitting_values", too_late)
     assert await suggested("an") == ["Andrea"]
 
 
