@@ -54,7 +54,7 @@ from mcp_app.toolsets.answers import (
     message_output,
     object_output,
     plain_text,
-    redirect_place,
+    redirect_path,
 )
 from mcp_app.toolsets.site_views import has_own_rights
 
@@ -63,10 +63,10 @@ Words: TypeAlias = Annotated[str, Field(max_length=MAX_NAME_LENGTH)]
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
 
 MAX_NAMES: Final = 10
-"""So many models a description names; `admin_models` has all."""
+"""How many models a description names; `admin_models` has all."""
 STAFF_RULE: Final = "mcp_app.active_staff"
 _FORBIDDEN: Final = frozenset({"mcp_app", "sessions", "admin.logentry"})
-"""Models that no line can name, or apps with all that inherits from them."""
+"""Models that no line can name; apps stand for all that inherits from theirs."""
 
 
 def is_active_staff(request: AccessRequest) -> bool:
@@ -138,15 +138,15 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 
 def _names_text(labels: list[str]) -> str:
     # Some clients cut a description at 1,024 characters.
-    others = ["and others"] if len(labels) > MAX_NAMES else []
-    return ", ".join([*labels[:MAX_NAMES], *others])
+    endings = ["and others"] if len(labels) > MAX_NAMES else []
+    return ", ".join([*labels[:MAX_NAMES], *endings])
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Set[str]]:
-    """Return the usual models of an admin, and labels of others that hold secrets."""
-    known = [each for each in site._registry if not comes_from(each, _FORBIDDEN)]
-    usual = {e._meta.label_lower: e for e in known if not is_secret_model(e)}
-    names = {e._meta.label_lower for e in known if e._meta.app_label not in SECRET_APPS}
+    """Return an admin's usual models, and the labels of those that hold secrets."""
+    types = [each for each in site._registry if not comes_from(each, _FORBIDDEN)]
+    usual = {e._meta.label_lower: e for e in types if not is_secret_model(e)}
+    names = {e._meta.label_lower for e in types if e._meta.app_label not in SECRET_APPS}
     return usual, names - usual.keys()
 
 
@@ -333,7 +333,7 @@ class AdminTools:
         """
         fill = partial(admin_forms.filled_pairs, values, inlines or {})
         with self._changing_pages(ctx, model) as pages:
-            # Where it goes on is the page of the new row.
+            # The site goes on at the page of the new row.
             pairs = [*pages.read("add", fill), ("_continue", "1")]
             with pages.submit("add", pairs) as visit:
                 return message_output(visit, **pages.new_key(visit))
@@ -411,6 +411,6 @@ class AdminTools:
             read = partial(admin_lists.action_pairs, action, texts)
             pairs = pages.read("changelist", read)
             with pages.submit("changelist", pairs) as visit:
-                if redirect_place(visit) == visit.call.path:
+                if redirect_path(visit) == visit.call.path:
                     return message_output(visit)
                 return answer_output(visit)

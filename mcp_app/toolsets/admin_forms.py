@@ -153,7 +153,7 @@ def _field_name(field: Page) -> str:
 
 
 def row_name(name: str) -> str:
-    """Return the name of a value in a row, in which some names are ours."""
+    """Return the name of a value in a row; it differs from names of ours."""
     return f"{name}_" if name in _ROW_NAMES else name
 
 
@@ -190,20 +190,20 @@ def filled_pairs(
     _: SiteRequest,
     context: Context,
 ) -> list[Pair]:
-    """Return what a browser would send after somebody put in these values.
+    """Return what a browser would send after somebody typed these values.
 
     What this person may not change there is refused by its name: Django would leave it
     out and report success.
     """
     problems: list[str] = []
     pairs = [*_form_pairs(context["adminform"], values, "", problems)]
-    known = {each.formset.prefix: each for each in context["inline_admin_formsets"]}
-    for prefix, inline in known.items():
+    inline_of = {each.formset.prefix: each for each in context["inline_admin_formsets"]}
+    for prefix, inline in inline_of.items():
         pairs += _InlinePairs(inline, problems).fill(inlines.get(prefix, ()))
     problems += [
-        f"{prefix:.200}: there are no such rows here. {_known_text(known)}"
+        f"{prefix:.200}: there are no such rows here. {_known_text(inline_of)}"
         for prefix in inlines
-        if prefix not in known
+        if prefix not in inline_of
     ]
     if problems:
         raise ToolError("\n".join(problems))
@@ -245,18 +245,18 @@ class _InlinePairs:
 
     def fill(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Pair]:
         """Yield the pairs of all rows; those without a key are new."""
-        known = {str(each.form.instance.pk): each for each in _page_rows(self._inline)}
+        pages = {str(each.form.instance.pk): each for each in _page_rows(self._inline)}
         changes: dict[str, Mapping[str, Any]] = {}
         for row in rows:
             key = str(row.get("key"))
-            if "key" in row and (key not in known or key in changes):
-                reason = "no such row here" if key not in known else "it is there twice"
+            if "key" in row and (key not in pages or key in changes):
+                reason = "no such row here" if key not in pages else "it is there twice"
                 self._problems.append(f"{self._prefix}, key {key}: {reason}.")
             changes[key] = row
-        for key, page in known.items():
+        for key, page in pages.items():
             yield from self._known_row(page, key, changes.get(key, {}))
-        new, total = [row for row in rows if "key" not in row], len(known)
-        for page, new_row in self._new_rows(len(known), new):
+        new_rows, total = [row for row in rows if "key" not in row], len(pages)
+        for page, new_row in self._new_rows(len(pages), new_rows):
             yield from self._new_row(page, total, new_row)
             total += 1
         for field in self._formset.management_form:
@@ -280,19 +280,19 @@ class _InlinePairs:
             self._problems.append(f"{where}you may not delete it.")
 
     def _new_rows(
-        self, known: int, rows: list[Mapping[str, Any]]
+        self, count: int, rows: list[Mapping[str, Any]]
     ) -> Iterable[tuple[Page, Mapping[str, Any] | None]]:
         """Return new rows with their forms: those of the page first, as a person would.
 
         Without a row of ours a form is sent only if the page wants that many.
         """
-        most, pages = self._formset.max_num, [*self._inline][known:]
+        max_rows, pages = self._formset.max_num, [*self._inline][count:]
         if rows and not self._inline.has_add_permission:
             self._problems.append(f"{self._prefix}: you may not add rows.")
-        elif rows and known + len(rows) > most:
-            self._problems.append(f"{self._prefix}: there may be {most} rows.")
+        elif rows and count + len(rows) > max_rows:
+            self._problems.append(f"{self._prefix}: there may be {max_rows} rows.")
         elif pages:
-            lacking = [None] * (self._formset.min_num - known - len(rows))
+            lacking = [None] * (self._formset.min_num - count - len(rows))
             # The last form is the pattern of all further ones.
             return zip(chain(pages, repeat(pages[-1])), [*rows, *lacking], strict=False)
         return ()

@@ -98,7 +98,7 @@ def _columns(changes: Any) -> dict[str, Any]:
 
 def _filters(changes: Any) -> dict[str, Any]:
     """Return the filters of a list by titles, those of one title by their fields."""
-    # Else choices have the numbers of their rows in their names.
+    # Without this, choices have the numbers of their rows in their names.
     changes.add_facets = False
     titles = Counter(plain_text(spec.title) for spec in changes.filter_specs)
     filters = {}
@@ -195,8 +195,8 @@ def deletion_page(
     ]
     if obstacles:
         raise ToolError("\n".join(obstacles))
-    first, *others = rows = [*_flat_texts(context["deleted_objects"])]
-    return rows, [plain_text(first), *(_public_text(each, kinds) for each in others)]
+    first, *rest = rows = [*_flat_texts(context["deleted_objects"])]
+    return rows, [plain_text(first), *(_public_text(each, kinds) for each in rest)]
 
 
 def _public_text(row: object, kinds: Set[str]) -> str:
@@ -207,7 +207,7 @@ def _public_text(row: object, kinds: Set[str]) -> str:
 
 
 def _readable_kinds(pages: Pages, request: SiteRequest) -> Set[str]:
-    """Return what rows are called whose pages, or those they are part of, are read.
+    """Return the names of models that are read, by their own pages or as inlines.
 
     Texts of rows name nothing else: if two models have one name, both must be read.
     """
@@ -216,10 +216,10 @@ def _readable_kinds(pages: Pages, request: SiteRequest) -> Set[str]:
         if model_admin.has_view_permission(request):
             inlines = {e.model for e in model_admin.get_inline_instances(request)}
             readable |= {model, *(e for e in inlines if not is_secret_model(e))}
-    others = {*apps.get_models(include_auto_created=True)} - readable
+    hidden = {*apps.get_models(include_auto_created=True)} - readable
     kinds, other_kinds = (
         {str(capfirst(each._meta.verbose_name)) for each in models}
-        for models in (readable, others)
+        for models in (readable, hidden)
     )
     return kinds - other_kinds
 

@@ -26,7 +26,7 @@ from mcp_app.toolsets.answers import (
     NOT_ALLOWED,
     check_answer,
     is_redirect,
-    redirect_place,
+    redirect_path,
 )
 from mcp_app.toolsets.site_views import Read, SiteCall, Visit, site_views
 
@@ -48,8 +48,8 @@ class AdminPages:
         model: Any = self.model
         alias = router.db_for_write(model)
         with transaction.atomic(using=alias):
-            if (left := self.ctx.deadline) is not None:
-                limit_transaction(alias, left)
+            if (seconds_left := self.ctx.deadline) is not None:
+                limit_transaction(alias, seconds_left)
             if self.key is not None:
                 rows = model._base_manager.using(alias).select_for_update()
                 # The page itself says that there is no such row.
@@ -61,11 +61,11 @@ class AdminPages:
                 transaction.set_rollback(True, using=alias)
 
     def read(self, view: str, read: Read, query: Sequence[Pair] = ()) -> Any:
-        """Return what is read of a page, inside the middleware."""
+        """Return what `read_page` returns for a page, inside the middleware."""
         encoded = urlencode(query)
         with self._visit(view, query=encoded, read_page=read) as visit:
             if is_redirect(visit) and visit.is_reached:
-                # The admin leads elsewhere from what is not there.
+                # If there is no such row, the admin redirects.
                 self._check_login(visit)
                 if self.key is None or self.model is None:
                     raise ToolError("There is no such page.")
@@ -90,15 +90,15 @@ class AdminPages:
                 self._check_login(visit)
             check_answer(visit)
             if visit.page is not None:
-                own = "This asks something on a page of its own. Use the admin for it."
-                raise ToolError("\n".join(visit.page) or own)
+                text = "This asks something on a page of its own. Use the admin for it."
+                raise ToolError("\n".join(visit.page) or text)
             yield visit
 
     def new_key(self, visit: Visit) -> JsonObject:
         """Return the key of a new row, if its page is where the site goes on."""
         with suppress(Resolver404, KeyError):
-            place = redirect_place(visit).removeprefix(get_script_prefix())
-            match = resolve(f"/{place}")
+            path = redirect_path(visit).removeprefix(get_script_prefix())
+            match = resolve(f"/{path}")
             if match.view_name == self._view_name("change"):
                 return {"key": unquote(match.kwargs["object_id"])}
         return {}
@@ -123,5 +123,5 @@ class AdminPages:
     def _check_login(self, visit: Visit) -> None:
         """Raise if the admin wants somebody else to log in."""
         login = reverse(f"{self.site.name}:login", current_app=self.site.name)
-        if redirect_place(visit) == login:
+        if redirect_path(visit) == login:
             raise ToolError(NOT_ALLOWED)

@@ -40,11 +40,11 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.site_views import Visit
 
 MOST_ITEMS: Final = 50
-"""Of what is shown beside an answer."""
+"""How much is shown beside an answer."""
 MAX_NAME_LENGTH: Final = 200
 """Of names that clients send: longer ones are cut in sentences, and look like none."""
 MAX_COMPARED: Final = 1_000
-"""Names of which those near to one that is wrong are found."""
+"""How many names are compared with one that is wrong."""
 NOT_ALLOWED: Final = "You may not do this."
 UNKNOWN: Final = "There is no such thing, or it is not yours."
 DONE: Final = "Done."
@@ -74,18 +74,18 @@ def plain_text(value: object) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """Return what has this name; raise `ToolError` with the names that there are."""
-    if name in known:
-        return known[name]
+def known_item(what: str, name: str, items: Mapping[str, Any]) -> Any:
+    """Return the item of this name; raise `ToolError` with the right names."""
+    if name in items:
+        return items[name]
     shown = name[:MAX_NAME_LENGTH]
-    near = get_close_matches(shown, islice(known, MAX_COMPARED), 3)
-    names = ", ".join([*dict.fromkeys([*near, *known])][:MOST_ITEMS]) or "none"
+    near = get_close_matches(shown, islice(items, MAX_COMPARED), 3)
+    names = ", ".join([*dict.fromkeys([*near, *items])][:MOST_ITEMS]) or "none"
     raise ToolError(f"There is no {what} “{shown}”; there is: {names}.")
 
 
 def check_answer(visit: Visit) -> None:
-    """Raise for a view that did not do what was asked of it.
+    """Raise if a view did not do what was asked of it.
 
     `ToolError` has what the model reads; other exceptions are the view's own.
     """
@@ -97,11 +97,11 @@ def check_answer(visit: Visit) -> None:
     if visit.error is not None:
         raise visit.error
     if is_redirect(visit):
-        place = redirect_place(visit)
-        if place == resolve_url(settings.LOGIN_URL):
+        path = redirect_path(visit)
+        if path == resolve_url(settings.LOGIN_URL):
             raise ToolError(NOT_ALLOWED)
         if visit.call.method == "GET" or not visit.is_reached:
-            text = f"The site wants something done in a browser first ({place})."
+            text = f"The site wants something done in a browser first ({path})."
             raise ToolError(text)
 
 
@@ -116,10 +116,10 @@ def is_redirect(visit: Visit) -> bool:
     return HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
 
 
-def redirect_place(visit: Visit) -> str:
+def redirect_path(visit: Visit) -> str:
     """Return the path at which the site goes on."""
-    place: str = urlsplit(visit.response.get("Location", "")).path
-    return place
+    path: str = urlsplit(visit.response.get("Location", "")).path
+    return path
 
 
 def _refusal_text(visit: Visit, status: int) -> str:
@@ -134,18 +134,18 @@ def _refusal_text(visit: Visit, status: int) -> str:
     return usual if is_right else "\n".join(lines) or usual
 
 
-def _problem_lines(value: Any, place: str = "") -> Iterator[str]:
+def _problem_lines(value: Any, path: str = "") -> Iterator[str]:
     """Yield what an API says of a request, with the names of its fields."""
     if isinstance(value, dict):
         for name, each in value.items():
             inner = "" if name in ("detail", "non_field_errors") else name
-            yield from _problem_lines(each, ".".join(filter(None, [place, inner])))
+            yield from _problem_lines(each, ".".join(filter(None, [path, inner])))
     elif isinstance(value, list):
         for at, each in enumerate(value):
-            inner = f"{place}[{at}]" if isinstance(each, dict) else place
+            inner = f"{path}[{at}]" if isinstance(each, dict) else path
             yield from _problem_lines(each, inner)
     else:
-        yield f"{place}: {value}" if place else str(value)
+        yield f"{path}: {value}" if path else str(value)
 
 
 def object_output(value: JsonObject) -> ToolOutput:
@@ -165,10 +165,10 @@ def message_output(visit: Visit, usual: str = DONE, **members: object) -> ToolOu
 def answer_output(visit: Visit) -> ToolOutput:
     """Return the body of an answer that `check_answer` let pass."""
     if is_redirect(visit):
-        # An error would be tried again, and it is done.
-        place = redirect_place(visit)
-        usual = f"The site goes on at {place}, in a browser."
-        return message_output(visit, usual, see=place)
+        # After an error the model would try again, but this is done.
+        path = redirect_path(visit)
+        usual = f"The site goes on at {path}, in a browser."
+        return message_output(visit, usual, see=path)
     if _is_json(visit.response) and (body := _json_body(visit)) is not None:
         return object_output(body if isinstance(body, dict) else {"result": body})
     return ToolOutput((_body_block(visit),), meta=UNTRUSTED)
@@ -194,12 +194,12 @@ def body_of(visit: Visit) -> bytes:
     response: Any = visit.response
     if getattr(response, "is_async", False):
         raise ToolError(f"{visit.call.path} answers with a stream that has no end.")
-    most, size, parts = mcp_settings.limits.tool_result, 0, []
+    max_bytes, size, parts = mcp_settings.limits.tool_result, 0, []
     for part in response if response.streaming else [response.content]:
         size += len(part)
-        if size > most:
+        if size > max_bytes:
             raise ToolError(
-                f"The answer has more than {most} bytes. Ask for less, such as a"
+                f"The answer has more than {max_bytes} bytes. Ask for less, such as a"
                 " smaller page."
             )
         parts.append(bytes(part))
@@ -207,7 +207,7 @@ def body_of(visit: Visit) -> bytes:
 
 
 def _json_body(visit: Visit) -> Any:
-    """Return what a body of JSON has; None for an empty or a broken one."""
+    """Return the value of a JSON body; None if it is empty or broken."""
     content = body_of(visit)
     try:
         return jsonrpc.read(content) if content else None

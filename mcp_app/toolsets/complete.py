@@ -34,7 +34,7 @@ It raises `RegistrationError` or `KindError` for a line that it cannot follow.
 """
 _lock: Final = RLock()
 _begun: Final = set[Toolset]()
-"""Those that are made, or being made by the thread that holds the lock."""
+"""Toolsets that are made, or being made by the thread that holds the lock."""
 
 
 def make_toolsets(registry: Registry) -> None:
@@ -61,7 +61,7 @@ def _make_pending(registry: Registry) -> None:
     with _lock:
         for key, toolset in [*registry.toolsets.items()]:
             if toolset not in _begun:
-                # First, because what a maker looks up may ask for tools, too.
+                # This comes first: what a maker looks up may ask for tools, too.
                 _begun.add(toolset)
                 _make_tools(registry, toolset)
                 registry.ready_toolsets[key] = toolset

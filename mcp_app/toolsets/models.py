@@ -58,7 +58,7 @@ _LOOKUPS: Final[Mapping[FieldKind, str]] = {
     FieldKind.TEXT: "icontains",
     FieldKind.TO_MANY: "in",
 }
-"""What fields are asked by; all others by `exact`."""
+"""Lookups of fields; all others are asked by `exact`."""
 
 
 # -- answers ---------------------------------------------------------------------------
@@ -108,8 +108,8 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 def _open_key(model: OpenModel) -> OpenModel:
     """Return a model whose key may be shown and asked by, which staff need not see."""
     key: Any = model.model._meta.pk
-    own = {key.attname: OpenField(key.attname, FieldKind.KEY, key)}
-    fields, filters = {**own, **model.fields}, {**own, **model.filters}
+    key_field = {key.attname: OpenField(key.attname, FieldKind.KEY, key)}
+    fields, filters = {**key_field, **model.fields}, {**key_field, **model.filters}
     return replace(model, fields=fields, filters=filters)
 
 
@@ -144,7 +144,7 @@ class _Maker:
                     yield _key_path(name, field)
 
     def _leads_to_opened(self, field: OpenField) -> bool:
-        """Whether what a relation to many leads to is opened; of others, true."""
+        """Whether the model of a relation to many is opened; other paths are true."""
         if field.kind is not FieldKind.TO_MANY:
             return True
         return field.target_model._meta.label in self.opened
@@ -223,7 +223,7 @@ class _Maker:
             return None
         what = f"Whether there is no {_label_of(path.end_field)}."
         parts = {"lookup": EMPTY, "parameter": f"{path.name}_empty"}
-        # Not the text of a relation, which may have a permission of its own.
+        # The text of a relation is left out: it may have a permission of its own.
         name = f"{name}.pk" if path.stand_in == TEXT else name
         return {"path": name, **parts, "description": what}
 
@@ -284,13 +284,13 @@ class _Maker:
         lists = f", with the first {FIRST} of their {', '.join(listed)}"
         terms = {term.path.text: term for term in query.order}
         terms |= {f"-{n}": replace(t, descending=True) for n, t in terms.items()}
-        known = dict(terms)
+        term_of = dict(terms)
         if self.key in terms:
-            known |= {"pk": terms[self.key], "-pk": terms[f"-{self.key}"]}
+            term_of |= {"pk": terms[self.key], "-pk": terms[f"-{self.key}"]}
         # That of the model if its fields are shown, else the newest first.
         ordering = [str(each) for each in self.model.model._meta.ordering or ["-pk"]]
-        ordering = ordering if known.keys() >= {*ordering} else ["-pk"]
-        usual = tuple(known[each] for each in ordering if each in known)
+        ordering = ordering if term_of.keys() >= {*ordering} else ["-pk"]
+        usual = tuple(term_of[each] for each in ordering if each in term_of)
         words = ", ".join(f"{'-' * each.descending}{each.path.text}" for each in usual)
         queries: dict[str | None, Query] = {None: replace(query, order=usual)}
         queries |= {n: replace(query, order=(term,)) for n, term in terms.items()}
@@ -353,7 +353,7 @@ class _Maker:
         query, config = self._read(**asked)
         queries: dict[str | None, Query] = {None: query}
         for by, group_by in self._groupings():
-            # MariaDB may know no zones, without which it tells no months.
+            # MariaDB may know no zones; then it cannot tell months.
             errors = () if by in self.fields else (KindError, DatabaseError)
             with suppress(*errors):
                 queries[by], _config = self._read(**asked, group_by=group_by)
@@ -408,8 +408,8 @@ class _Maker:
 
         if queries[None].totals:
             text = f"Also say the {TOTALS} of all rows that fit: count, sums, averages."
-            told = {"type": "boolean", "default": False, "description": text}
-            schema["properties"] = {**schema["properties"], TOTALS: told}
+            flag = {"type": "boolean", "default": False, "description": text}
+            schema["properties"] = {**schema["properties"], TOTALS: flag}
 
         def bind_arguments(arguments: JsonObject) -> dict[str, object]:
             query = queries[arguments.get(chooser)]

@@ -47,7 +47,7 @@ from mcp_app.toolsets.site_views import OWN_RIGHTS, SiteCall, has_own_rights, si
 HERE: Final = Site(
     key="here", title="This site", scheme="http", host="", port=80, prefix=""
 )
-"""What stands in no setting: its calls come through the door."""
+"""The site itself, which no setting names: its calls go to its own views."""
 
 _HINTS: Final[Mapping[str, ToolHints]] = {
     "GET": ToolHints(read_only=True),
@@ -62,7 +62,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
     """Yield a tool of each operation of a document."""
     source = toolset.subject() if callable(toolset.subject) else toolset.subject
     document = plain_document(source)
-    # What a document has before all paths is where its calls go.
+    # The prefix of all paths of a document is where its calls go.
     servers = document.get("servers") or [{}]
     path = urlsplit(servers[0].get("url", "")).path
     maker = ToolMaker(toolset, registry, replace(HERE, prefix=path.rstrip("/")))
@@ -100,7 +100,7 @@ class ToolMaker:
     site: Site = HERE
 
     def remark_on(self, offer: Offer, *remarks: str) -> None:
-        """Keep what a developer should know of an operation."""
+        """Keep remarks on an operation for its developer."""
         for each in remarks:
             sentence = f"{self.toolset.call}: {offer.key}: {each}."
             place = self.toolset.origin.place
@@ -121,7 +121,7 @@ class ToolMaker:
         offer = offer.with_parameters(self.toolset.options.get("parameters"))
         self.remark_on(offer, *offer.remarks)
         self.registry.rule(OWN_RIGHTS)(has_own_rights)
-        own = AccessRequirements(rules=(OWN_RIGHTS,)).combined_with(demands)
+        demands = AccessRequirements(rules=(OWN_RIGHTS,)).combined_with(demands)
         if offer.bar:
             self.remark_on(offer, f"is no tool: {offer.bar}")
             return
@@ -137,7 +137,7 @@ class ToolMaker:
             # A name that nobody knows would be left out in silence.
             input_schema={**offer.input_schema, "additionalProperties": False},
             hints=replace(hints or _HINTS[offer.method], open_world=False),
-            demands=self.toolset.demands.combined_with(own),
+            demands=self.toolset.demands.combined_with(demands),
             tags=self.toolset.tags,
         )
         carrier = ViewCall(asked, view, accept)
@@ -172,7 +172,7 @@ class ViewCall:
 
     def _run(self, *, ctx: SyncContext, values: Mapping[str, object]) -> ToolOutput:
         try:
-            # What is left out has the default that the view gives it.
+            # A missing argument has the default that the view gives it.
             request = request_for(self.call, values, idempotent=False)
         except Forbidden as error:
             raise ToolError(error.message) from None

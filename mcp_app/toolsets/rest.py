@@ -59,13 +59,13 @@ from mcp_app.toolsets.view_sources import read_names
 logger = logging.getLogger("mcp_app.toolsets")
 
 _ROOT: Final = r"^/(?:(?:api|v[0-9.]+)/)*"
-"""What of a path says nothing about the view: no name has it."""
+"""The part of a path that says nothing about the view: no name has it."""
 
 
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
     """Yield a tool of each action of a viewset, or of each method of another view."""
     generator = SchemaGenerator()
-    # What it warns of is for those who read the site's own document.
+    # Its warnings are for readers of the site's own document.
     with GENERATOR_STATS.silence():
         operations = {each.key: each for each in _operations(generator, toolset)}
         components = generator.registry.build({})
@@ -123,10 +123,10 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
 
 
 def _check_parameters(offers: Sequence[Offer], chosen: Sequence[str]) -> None:
-    known = dict.fromkeys(name for offer in offers for name in offer.pairs if name)
+    names = dict.fromkeys(name for offer in offers for name in offer.pairs if name)
     for each in chosen:
-        if argument_name(each) not in known:
-            message = f"parameters names {each!r}. There is {', '.join(known)}."
+        if argument_name(each) not in names:
+            message = f"parameters names {each!r}. There is {', '.join(names)}."
             raise RegistrationError(message)
 
 
@@ -187,7 +187,7 @@ class _Operation:
 
     @property
     def key(self) -> str:
-        """By which its document has it."""
+        """The key of the operation in its document."""
         return f"{self.method} {self.path}"
 
     @property
@@ -218,8 +218,8 @@ class _Operation:
         by_place = by_place and "version" not in self.options
         version = self.options.get("version") or scheme.default_version
         if not (version or by_place):
-            known = ", ".join(scheme.allowed_versions or "…")
-            raise RegistrationError(f'It has versions ({known}): add version="…".')
+            versions = ", ".join(scheme.allowed_versions or "…")
+            raise RegistrationError(f'It has versions ({versions}): add version="…".')
         self.path = modify_for_versioning(
             patterns, self.method, self.path, self.view, version or "any"
         )
@@ -256,13 +256,13 @@ class _Operation:
 
     def _tool_name(self) -> str:
         """Return the words of the path and the action, unless the site says a name."""
-        own: str = self.about["operationId"]
-        if own != AutoSchema.get_operation_id(self.schema):
-            return own
+        operation_id: str = self.about["operationId"]
+        if operation_id != AutoSchema.get_operation_id(self.schema):
+            return operation_id
         name, verb = self.options.get("name"), self.action
         if not isinstance(self.view, ViewSetMixin):
             verb = self.schema.method_mapping[verb]
-            return f"{name}_{verb}" if name else own
+            return f"{name}_{verb}" if name else operation_id
         methods = {m for m, a in self.view.action_map.items() if a == verb}
         path = self.path.rstrip("/")
         if self.extra is not None:
@@ -273,10 +273,10 @@ class _Operation:
 
     def _description(self) -> str:
         """Return the text of the action, or of the view after what the action does."""
-        own: str = self.schema.get_description()
+        text: str = self.schema.get_description()
         of_view = get_doc(type(self.view))
-        if own and (own != of_view or not isinstance(self.view, ViewSetMixin)):
-            return own
+        if text and (text != of_view or not isinstance(self.view, ViewSetMixin)):
+            return text
         # The words of an action say little alone, and may be those of other views.
         sentence = f"{self.action.replace('_', ' ').capitalize()} ({self.path})."
         if self._model is not None and self.action in _SENTENCES:
@@ -320,7 +320,7 @@ class _Operation:
 
     @cached_property
     def reads(self) -> Mapping[str, Set[str]]:
-        """What its source reads of a request by itself, by members of it."""
+        """The names that its source reads of a request, by members of that."""
         functions = [getattr(self.view, self.action)]
         is_list = not _LISTING.isdisjoint(unwrap(functions[0]).__code__.co_names)
         if isinstance(self.view, GenericAPIView) and is_list:
@@ -328,10 +328,10 @@ class _Operation:
             functions += [each.filter_queryset for each in self.view.filter_backends]
         return read_names(functions)
 
-    def unsaid_remarks(self, known: Collection[str]) -> Iterator[str]:
+    def unsaid_remarks(self, inputs: Collection[str]) -> Iterator[str]:
         """Yield what it reads that is no parameter, with the line that helps."""
         for member, names in self.reads.items():
-            unsaid = sorted(n for n in names - {""} if argument_name(n) not in known)
+            unsaid = sorted(n for n in names - {""} if argument_name(n) not in inputs)
             option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
             is_documented: Any = self.schema.get_override_parameters()
             if member == "POST":
@@ -384,7 +384,7 @@ class _Operation:
 
 
 def _refuse_caller(_: object) -> None:
-    # By no AttributeError, of which getattr() would make nobody.
+    # Do not raise AttributeError: getattr() would hide it.
     raise RuntimeError("nobody calls yet")
 
 
@@ -394,7 +394,7 @@ class _CallerlessRequest(Request):
 
 _ADDS: Final = ToolHints(read_only=False, destructive=False)
 _LISTING: Final = frozenset({"list", "get_queryset", "filter_queryset"})
-"""What an action calls that lists rows."""
+"""What an action that lists rows calls."""
 _WHICH: Final = ("prefix", "version")
 _SENTENCES: Final = {
     "list": "List %(many)s.",

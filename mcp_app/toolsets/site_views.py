@@ -47,13 +47,13 @@ logger = logging.getLogger("mcp_app.toolsets")
 OWN_RIGHTS: Final = "mcp_app.own_rights"
 """The rule of tools that are calls of views."""
 UNKNOWN_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - of a caller, nothing is bound
-"""Of callers whose address is not known: no list of trusted ones has it."""
+"""The address of unknown callers: no list of trusted addresses has it."""
 _OWN_HOSTS: Final = (".localhost", "127.0.0.1", "[::1]")
 """What Django allows in development where a site names no host."""
 
 
 def has_own_rights(request: AccessRequest) -> bool:
-    """Whoever comes with all rights of their user, because views see them all."""
+    """Lets in callers with all rights of their user, because views see them all."""
     user, rights = request.user, request.principal.permissions
     return rights is None or user is None or rights >= user.get_all_permissions()
 
@@ -114,7 +114,7 @@ class SiteViews(BaseHandler):
         """Let a view of the site answer the caller; blocks."""
         visit = Visit(call, ctx.user() or AnonymousUser())
         visit.request = SiteRequest(_environ(call, ctx), visit)
-        # What middleware activates and leaves, such as a language, ends with it.
+        # What middleware activates and leaves, such as a language, ends here.
         context = contextvars.copy_context()
         context.run(_hide_cached_pages)
         visit.response = context.run(self.get_response, visit.request)
@@ -229,18 +229,18 @@ def _hide_cached_pages() -> None:
     A view may forget to say that its answer varies, or that it is for one person.
     """
     for alias in caches:
-        # What cannot be made has no pages.
+        # A cache that cannot be made has no pages.
         with suppress(Exception):
-            # Others have the cache of their own thread, or task.
-            caches[alias] = own = copy(caches[alias])
+            # Other threads and tasks have caches of their own.
+            caches[alias] = cache = copy(caches[alias])
             for name in ("get", "set"):
-                setattr(own, name, partial(_unless_page, getattr(own, name)))
+                setattr(cache, name, partial(_unless_page, getattr(cache, name)))
 
 
-def _unless_page(use: Callable[..., Any], key: Any, *values: Any, **more: Any) -> Any:
+def _unless_page(use: Callable[..., Any], key: Any, *values: Any, **kwargs: Any) -> Any:
     """Use a cache, but not for what `cache_page` and its middleware keep."""
     is_page = str(key).startswith("views.decorators.cache.cache_")
-    return None if is_page else use(key, *values, **more)
+    return None if is_page else use(key, *values, **kwargs)
 
 
 def _identity(user: Any) -> tuple[object, ...]:
@@ -249,7 +249,7 @@ def _identity(user: Any) -> tuple[object, ...]:
 
 
 def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
-    """Return what a server would say of the request: nothing of the client's headers.
+    """Return the environ of the request, without the client's headers.
 
     A digest of the caller, which is good for nothing else, keeps caches apart.
     """
@@ -258,9 +258,9 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
     name, port = split_domain_port(host)
     prefix = get_script_prefix().rstrip("/")
     path = unquote_to_bytes(call.path.removeprefix(prefix))
-    others = {HttpHeaders.to_wsgi_name(n): each for n, each in call.headers.items()}
+    headers = {HttpHeaders.to_wsgi_name(n): each for n, each in call.headers.items()}
     environ = {
-        **others,
+        **headers,
         "REQUEST_METHOD": call.method,
         "SCRIPT_NAME": prefix,
         "PATH_INFO": path.decode("latin-1"),
@@ -292,14 +292,14 @@ def _address_of(run: Run | None) -> str:
     return network.partition("/")[0] or UNKNOWN_ADDRESS
 
 
-def _site_host(wanted: str) -> str:
+def _site_host(host_of_call: str) -> str:
     """Return a host that the site allows: the call's, else one of its own."""
     allowed = settings.ALLOWED_HOSTS
     if settings.DEBUG and not allowed:
         allowed = _OWN_HOSTS
     public = urlsplit(mcp_settings.public_url or "").netloc
-    own = (each.lstrip(".") for each in allowed if each != "*")
-    for host in (wanted, public, *own):
+    hosts = (each.lstrip(".") for each in allowed if each != "*")
+    for host in (host_of_call, public, *hosts):
         domain = split_domain_port(host)[0]
         if domain and validate_host(domain, allowed):
             return str(host)

@@ -15,7 +15,7 @@ _READS: Final = re.compile(
     r"\brequest\.(GET|query_params|POST|FILES)\b(?:(?:\.get(?:list)?\(|\[)'([^']*)')?"
 )
 _FRAMEWORKS: Final = frozenset({"rest_framework", "django_filters"})
-"""They say themselves what they read."""
+"""Modules whose functions say themselves what they read."""
 
 
 def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
@@ -25,7 +25,7 @@ def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
     """
     reads = defaultdict[str, set[str]](set)
     for each in functions:
-        # Of what has no source, nothing is known.
+        # Without a source, nothing is known.
         with suppress(Exception):
             inner = inspect.unwrap(each)
             # What `api_view` wraps.
@@ -34,7 +34,7 @@ def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
                 tree: Any
                 [tree] = ast.parse(dedent(inspect.getsource(function))).body
                 # Without docstring and comments, and with one kind of quotes.
-                own = tree.body[ast.get_docstring(tree) is not None :]
-                for member, name in _READS.findall("\n".join(map(ast.unparse, own))):
+                body = tree.body[ast.get_docstring(tree) is not None :]
+                for member, name in _READS.findall("\n".join(map(ast.unparse, body))):
                     reads["GET" if member == "query_params" else member].add(name)
     return reads
