@@ -112,9 +112,9 @@ def store(
     *,
     location: str = "",
     author: AbstractBaseUser | None = None,
-    known: OpenApiDocument | None = None,
+    row: OpenApiDocument | None = None,
 ) -> OpenApiDocument:
-    """Keep what a document offers, in the row of its title or in a known one.
+    """Keep what a document offers, in this row or in that of its title.
 
     Raises `DocumentError`; nothing is stored then.
     """
@@ -131,19 +131,19 @@ def store(
         "digest": digest(content),
         "read_by": author,
     }
-    return keep_offers(offers, site, title, known, **values)
+    return keep_offers(offers, site, title, row, **values)
 
 
 def keep_offers(
     offers: Sequence[Offer],
     site: Site,
     title: str,
-    known: OpenApiDocument | None = None,
+    row: OpenApiDocument | None = None,
     *,
     version: object,
     **values: Any,
 ) -> OpenApiDocument:
-    """Keep offers in the row of a title, or in a known one; raise `DocumentError`."""
+    """Keep offers in this row, or in that of the title; raise `DocumentError`."""
     try:
         stored = pack_offers([offer.to_json() for offer in offers])
     except TooManyOffers as error:
@@ -155,20 +155,20 @@ def keep_offers(
         "read_at": timezone.now(),
         "unread_since": None,
     }
-    if known is not None:
+    if row is not None:
         with transaction.atomic():
-            lock_document(known)
+            lock_document(row)
             for name, value in values.items():
-                setattr(known, name, value)
-            known.save(update_fields=[*values])
-        return known
+                setattr(row, name, value)
+            row.save(update_fields=[*values])
+        return row
     keep = partial(
         OpenApiDocument.objects.update_or_create,
         site=site.key,
         title=title,
         defaults=values,
     )
-    # MariaDB lets one of two wait for the other in turn, and ends it.
+    # MariaDB ends one of two that wait for each other.
     row, _created = persistently(keep)
     return row
 
@@ -239,7 +239,7 @@ def count_differing(
 
 
 def compare_operations(document: OpenApiDocument) -> list[ComparedOperation]:
-    """Return each tool of a document with what differs; two queries."""
+    """Return each tool of a document with its differences; two queries."""
     offers = offers_in(document)
     operations = document.imported.select_related("tool")
     return [_compare_operation(each, offers.get(each.key)) for each in operations]
@@ -258,7 +258,7 @@ def _compare_operation(
     if offer.bar:
         return ComparedOperation(operation, Standing.CHANGED, bar=offer.bar)
     differences = [*_differences(columns_of(base), columns_of(offer), operation.tool)]
-    # What only the document itself shows, such as a tag, is nothing to decide.
+    # A tag and the like only the document shows: there is nothing to decide.
     standing = Standing.CHANGED if differences else Standing.SAME
     return ComparedOperation(operation, standing, differences)
 
@@ -302,7 +302,7 @@ def take_over(
     Publishes nothing.  Raises `DocumentError` if the document is gone.
     """
     changed: list[Tool] = []
-    own: list[str] = []
+    kept_columns: list[str] = []
     with transaction.atomic():
         row = lock_document(document)
         offers = offers_in(row)
@@ -314,7 +314,7 @@ def take_over(
             tool = operation.tool
             for each in compared.differences:
                 if each.is_own:
-                    own.append(f"{tool.name}: {each.column}")
+                    kept_columns.append(f"{tool.name}: {each.column}")
                 else:
                     value = column_value(each.column, each.now)
                     setattr(tool, each.column, value)
@@ -327,7 +327,7 @@ def take_over(
             store_findings(tool, registry)
             changed.append(tool)
         count_differing(row)
-    return changed, own
+    return changed, kept_columns
 
 
 # -- making ----------------------------------------------------------------------------
@@ -338,7 +338,7 @@ MAX_TAG_LENGTH: Final = 64
 
 
 def columns_of(offer: Offer) -> Mapping[str, str]:
-    """Return what an offer says, and may say anew later, as a tool's columns have it.
+    """Return what an offer says, and may later change, in the columns of a tool.
 
     A hint is "True", "False" or "".
     """
@@ -384,7 +384,7 @@ def make_tools(
     """
     make = partial(_create_tools, document, [*keys], registry, author, parameters or {})
     try:
-        # Of another document somebody may take the same name, or lock it.
+        # Somebody may take the same name, or lock it, from another document.
         return persistently(make, also=(IntegrityError,))
     except DatabaseError as error:
         if not (isinstance(error, IntegrityError) or is_conflict(error)):
@@ -404,15 +404,15 @@ def _create_tools(
     # Two people who import one document do so one after the other.
     document = lock_document(document)
     offers = offers_in(document)
-    there = set(document.imported.values_list("key", flat=True))
+    imported_keys = set(document.imported.values_list("key", flat=True))
     chosen = [offers[key] for key in dict.fromkeys(keys) if key in offers]
-    wanted = [each for each in chosen if not each.bar and each.key not in there]
+    wanted = [each for each in chosen if not each.bar and each.key not in imported_keys]
     names = Names({*Tool.objects.values_list("name", flat=True), *registry.tools})
     tools = []
     for offer in (e.with_parameters(parameters.get(e.key)) for e in wanted):
         tool = _tool_from_offer(offer, names, author)
         try:
-            # Who takes the name meanwhile is met when it is saved, and it begins anew.
+            # If somebody takes the name meanwhile, saving fails, and all begins anew.
             tool.full_clean(validate_constraints=False)
         except ValidationError as error:
             message = _("%(key)s cannot become a tool: %(error)s")

@@ -49,8 +49,8 @@ def _is_up_to_date(using: str) -> bool:
     """
     executor, table = MigrationExecutor(connections[using]), DefinitionVersion._meta
     newest = executor.loader.graph.leaf_nodes(table.app_label)
-    there = connections[using].introspection.table_names()
-    return table.db_table in there and not executor.migration_plan(newest)
+    tables = connections[using].introspection.table_names()
+    return table.db_table in tables and not executor.migration_plan(newest)
 
 
 def make_overlays(registry: Registry) -> int:
@@ -62,7 +62,7 @@ def make_overlays(registry: Registry) -> int:
     count = 0
     for kind, declared in declarations(registry).items():
         model = MODELS[kind]
-        known = set(model.rows().values_list(model.IDENTITY, flat=True))
+        identities = set(model.rows().values_list(model.IDENTITY, flat=True))
         missing = [
             model(
                 source=Source.CODE,
@@ -70,7 +70,7 @@ def make_overlays(registry: Registry) -> int:
                 **{"name": each.definition.name, model.IDENTITY: identity},
             )
             for identity, each in declared.items()
-            if identity not in known
+            if identity not in identities
         ]
         # Several processes start at once: the database keeps the first of each.
         model.rows().bulk_create(missing, ignore_conflicts=True)
@@ -79,7 +79,7 @@ def make_overlays(registry: Registry) -> int:
 
 
 def declaration_of(row: DefinitionRow, registry: Registry) -> Declared | None:
-    """Return what code declares under a row's name; None where it does no more."""
+    """Return what code declares under a row's name; None if it does not any more."""
     return declarations(registry)[row.kind_of_row].get(row.identity)
 
 

@@ -134,11 +134,11 @@ def propose_publication(row: Row, registry: Registry) -> Proposal[Row]:
 def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
     """Return what publishing each of these rows would do, in few statements."""
     contents = {row: row.working_content() for row in rows}
-    others = _taken_by_others(contents)
+    conflicts = _taken_by_others(contents)
     proposals = []
     for row, content in contents.items():
         judged = judge_content(row, content, registry, uploads_of(content))
-        both = Findings([*others.get(row, ()), *judged.findings], judged.tokens)
+        both = Findings([*conflicts.get(row, ()), *judged.findings], judged.tokens)
         shown = _both_views(row, content, registry)
         hashed = hash_of(content)
         proposals.append(Proposal(row, row.published, content, hashed, both, *shown))
@@ -295,7 +295,7 @@ def declared_in_code() -> str:
 
 @contextmanager
 def _one_at_a_time(row: PublishedRow) -> Iterator[None]:
-    """Open a transaction; where another one was quicker, refuse what was begun here."""
+    """Open a transaction; raise if another one was quicker."""
     try:
         with transaction.atomic(using=router.db_for_write(type(row))):
             yield
@@ -306,7 +306,7 @@ def _one_at_a_time(row: PublishedRow) -> Iterator[None]:
 
 
 def overtaken_error() -> OutOfDate:
-    """Return the refusal where the database let another transaction go first."""
+    """Return the refusal if the database let another transaction go first."""
     return OutOfDate(
         _("Somebody else changed something here at the same time. Check it again.")
     )

@@ -72,7 +72,7 @@ def lets_others(before: JsonObject, after: JsonObject) -> bool:
 def _differs_in_any(
     names: Sequence[str], before: JsonObject, after: JsonObject
 ) -> bool:
-    # What is empty may be left out, or be there.
+    # An empty value may stand there or be left out.
     return any(
         (before.get(name) or None) != (after.get(name) or None) for name in names
     )

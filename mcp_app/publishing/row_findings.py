@@ -40,7 +40,7 @@ UNSERVABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What lint says of a content, and what it costs a model; 0 where unknown."""
+    """What lint says of a content, and its tokens; 0 if they are unknown."""
 
     findings: Sequence[Finding]
     tokens: int = 0
@@ -62,8 +62,8 @@ def judge_row_content(
         return judge_content(row, content, registry, {})
     judged = judge_content(row, content, registry, uploads_of(content))
     identity = str(content.get(row.IDENTITY, ""))
-    others = row.rows().exclude(pk=row.pk)
-    other = others.filter(published_identity=row.identity_hash(identity)).first()
+    rows = row.rows().exclude(pk=row.pk)
+    other = rows.filter(published_identity=row.identity_hash(identity)).first()
     conflicts = [] if other is None else [conflict_finding(other, identity)]
     return Findings([*conflicts, *judged.findings], judged.tokens)
 
@@ -107,7 +107,7 @@ def _judged_overlay(
         return Findings([must_fix("kind", "", message % {"name": row.identity})])
     definition: Definition = apply_overlay(declared.definition, content)
     lint_findings = findings_with_kind(definition, registry=registry)
-    # What code says alone is nothing that could be fixed here.
+    # What only code says cannot be fixed here.
     adjusted = (
         each if each.field in content else each.as_advice() for each in lint_findings
     )
@@ -115,7 +115,7 @@ def _judged_overlay(
 
 
 def conflict_finding(other: DefinitionRow, identity: str) -> Finding:
-    """Return what is said where another row is published under a name or URI."""
+    """Return the finding that another row is published under a name or URI."""
     return must_fix(
         "taken",
         other.IDENTITY,

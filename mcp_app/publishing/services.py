@@ -120,7 +120,7 @@ def _require_for_content(
 ) -> None:
     """Demand the rights that the guarded columns of an old version need."""
     now = row.working_content()
-    # Off the lists, it is the working copy that says who may use it.
+    # If it is unpublished, the working copy says who may use it.
     served = now if row.published is None else row.published_content()
     if lets_others(served, content):
         require_right(by, "grant")
@@ -157,7 +157,7 @@ def delete(by: Person | None, row: Any) -> None:
 
 
 def unpublish_all(by: Person | None, published: Any) -> tuple[int, int]:
-    """Take these off the lists; return how many were, and how many code declares.
+    """Take rows off the lists; return how many, and how many code declares.
 
     The caller waits for the workers.
     """
@@ -267,7 +267,7 @@ def start(by: Person | None, keys: Iterable[int], *, name: str = "") -> list[Sto
 
 
 def start_all(by: Person | None, stopped: Iterable[PublishedRow]) -> int:
-    """End the stops of these rows; return how many rows had some."""
+    """End the stops of these rows; return how many rows were stopped."""
     require_right(by, "stop")
     with transaction.atomic(using=router.db_for_write(Stop)):
         rows = list(stopped)

@@ -34,7 +34,7 @@ MOST_COUNTED: Final = 1_000
 
 
 class TargetMissing(Exception):
-    """Nothing is called so; the text says what is."""
+    """Nothing has this name; the text says which names are like it."""
 
 
 def find_target(target: str, registry: Registry) -> tuple[str, PublishedRow | None]:
@@ -79,7 +79,7 @@ def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow |
     What code declares has a row from then on.
     """
     if text_problem(name):
-        # Nothing is called so, and databases cannot look for NUL or half a pair.
+        # No name has NUL or half a pair, and databases cannot look for them.
         return None
     row = _find_by_name(kind, name)
     if row is None and make_overlays(registry):
@@ -91,7 +91,7 @@ def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
     model = MODELS[kind]
     served = model.identity_hash(name)
     matches = Q(published_identity=served) | Q(**{model.IDENTITY: name})
-    # Some databases take names for equal that are not.
+    # Some databases call names equal that differ.
     rows = [
         row
         for row in model.rows().filter(matches)
@@ -120,7 +120,7 @@ def row_of_stop(stop: Stop) -> PublishedRow | None:
 
 
 def similar_names(kind: str, name: str) -> list[str]:
-    """Return names or URIs of a kind that are like this one, the most alike first."""
+    """Return the names or URIs of a kind that are like this one, the nearest first."""
     model = MODELS[kind]
     names = [str(each) for each in model.rows().values_list(model.IDENTITY, flat=True)]
     close = difflib.get_close_matches(name, names, NEAR)
@@ -144,7 +144,7 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
         content = row.published_content()
         name = row.name if row.from_code else content.get("name")
         if name is None or row.from_code is not (name in registry.tools):
-            # It is not published, not in the code any more, or hidden by what is.
+            # It is unpublished, gone from the code, or hidden by a published one.
             continue
         whole = whole_definition(row, content, registry)
         of_row = hints_of(content)

@@ -25,7 +25,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.openapi import count_differing, keep_offers, offers_in
 
 LOOK_TIMEOUT_S: Final = 60
-"""For all pages of a list."""
+"""The time for all pages of a list."""
 
 
 def list_tools_there(
@@ -70,14 +70,14 @@ def look_at_server(
         listing, info = list_tools_there(site, user)
         offers = offers_of(listing.tools, site)
         if not offers:
-            # A list may be empty while a server starts: nothing is gone by that.
+            # A list may be empty while a server starts: that ends no tool.
             raise DocumentError(_("%s lists no tools.") % site.title)
     except DocumentError:
         rows = OpenApiDocument.objects.filter(site=site.key, unread_since=None)
         rows.update(unread_since=timezone.now())
         raise
     if row is not None and not listing.is_complete:
-        # What was not read is not gone.
+        # A tool that was not read need not be gone.
         keys = {offer.key for offer in offers}
         offers += [each for key, each in offers_in(row).items() if key not in keys]
     if row is not None and row.title != site.title:

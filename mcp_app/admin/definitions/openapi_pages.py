@@ -257,7 +257,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             site = openapi.configured_site(row.site)
             content, location = _fetch_document(request, site.key, row.location)
             author = author_of(request)
-            openapi.store(content, site, location=location, author=author, known=row)
+            openapi.store(content, site, location=location, author=author, row=row)
             self.message_user(request, _("The document was read again."))
         return HttpResponseRedirect(_openapi_url("again", row))
 

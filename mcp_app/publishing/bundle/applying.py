@@ -85,7 +85,7 @@ def _content_changes(
     yield befores, after
     if publish and compared.publication is not None:
         served = compared.row.published
-        # What somebody with the right has put into the working copy may be published.
+        # A person with the right put it into the working copy: it may be published.
         befores = [compared.before]
         if served is not None:
             befores.append(served.read())
@@ -330,7 +330,7 @@ def report_lines(comparison: Comparison, *, publish: bool) -> Iterator[str]:
 
 
 def entry_lines(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
-    """Yield what becomes of an entry that is not the same, and why."""
+    """Yield what becomes of an entry that differs, and why."""
     headings = {
         Outcome.NEW: _("New"),
         Outcome.CHANGED: _("Changed"),
@@ -364,7 +364,7 @@ def _publication_lines(compared: ComparedEntry) -> Iterator[str]:
 
 
 def _entry_notes(compared: ComparedEntry) -> Iterator[str]:
-    """Yield what does not make an import impossible, and is to be known."""
+    """Yield warnings, which do not prevent an import."""
     for conflict in compared.conflicts:
         yield "  " + _("Conflict: %(conflict)s") % {"conflict": conflict}
     if compared.is_vanished:
@@ -388,7 +388,7 @@ def _difference(difference: Difference) -> str:
     texts = difference.before, difference.after
     lines = [None if text is None else " ".join(text.split()) for text in texts]
     if lines[0] == lines[1]:
-        # They differ in blanks or line breaks only.
+        # They differ only in blanks or line breaks.
         lines = [None if text is None else pretty_text(text)[1:-1] for text in texts]
     before, after = _shortened_values(lines)
     return f"  {name}: {before} -> {after}"

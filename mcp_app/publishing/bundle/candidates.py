@@ -55,9 +55,9 @@ def row_problems(row: PublishedRow) -> Iterator[str]:
         columns = [*columns, "slug", "access", "listed", *DEMANDS, "page_size"]
     elif isinstance(row, DefinitionRow) and row.from_code:
         columns = [*columns, "name", row.IDENTITY]
-    others = {field.name for field in row._meta.fields} - set(columns)
+    excluded = {field.name for field in row._meta.fields} - set(columns)
     try:
-        row.clean_fields(exclude=others)
+        row.clean_fields(exclude=excluded)
     except ValidationError as error:
         for column, problems in error.message_dict.items():
             for problem in problems:
@@ -134,8 +134,8 @@ def natural_choice(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield each list of a choice with the natural keys of what is still there."""
     for name, model in CHOICES.items():
-        known = keys[kind_of_model(model)]
-        present_keys = [known[pk] for pk in chosen.get(name, ()) if pk in known]
+        key_of = keys[kind_of_model(model)]
+        present_keys = [key_of[pk] for pk in chosen.get(name, ()) if pk in key_of]
         yield name, sorted(present_keys)
 
 

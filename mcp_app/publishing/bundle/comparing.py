@@ -91,7 +91,7 @@ class ComparedEntry:
     judged: Findings
     publication: Publication | None
     is_vanished: bool = False
-    """Whether it is an overlay of what the code here does not declare."""
+    """Whether it is an overlay, and the code here does not declare its definition."""
 
     @property
     def is_saved(self) -> bool:
@@ -100,7 +100,7 @@ class ComparedEntry:
 
     @property
     def conflicts(self) -> list[str]:
-        """Return whose work the file would overwrite, which nobody has published."""
+        """Return whose unpublished work the file would overwrite."""
         return [] if self.is_new else [*self._conflicts()]
 
     def _conflicts(self) -> Iterator[str]:
@@ -138,8 +138,8 @@ class ComparedEntry:
     def obstacles(self, *, publish: bool) -> list[str]:
         """Return why it cannot be imported, or not be published."""
         published = self.publication if publish else None
-        more = () if published is None else published.problems
-        return list(dict.fromkeys([*self.problems, *more]))
+        problems = () if published is None else published.problems
+        return list(dict.fromkeys([*self.problems, *problems]))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Comparison:
         ]
 
     def entries_to_write(self, *, publish: bool) -> list[ComparedEntry]:
-        """Return the entries of which something would be written."""
+        """Return the entries that would change the database."""
         written = (Outcome.NEW, Outcome.CHANGED)
         return [
             entry for entry in self.entries if entry.outcome(publish=publish) in written
@@ -172,7 +172,7 @@ class Comparison:
         states: list[object] = []
         for entry in self.entries:
             rules = [finding.rule for finding in entry.judged.findings]
-            outcomes = [entry.outcome(publish=some).value for some in (False, True)]
+            outcomes = [entry.outcome(publish=flag).value for flag in (False, True)]
             row = entry.row
             states.append([row.pk, row.published_id, entry.before, rules, outcomes])
         about = [self.bundle.digest, self.bundle.publishes_working, states]
@@ -199,31 +199,31 @@ class _Comparer:
         self._entry_identities = {entry.identity for entry in bundle.entries}
 
     def compare_entry(self, entry: Entry) -> ComparedEntry:
-        known = self._site.rows.get(entry.identity)
-        if isinstance(known, DefinitionRow) and known.source != entry.source:
-            return _other_source(entry, known)
+        stored = self._site.rows.get(entry.identity)
+        if isinstance(stored, DefinitionRow) and stored.source != entry.source:
+            return _other_source(entry, stored)
         before: JsonObject = {}
-        if known is not None:
-            before = self._content(known, self._site.choice_of_row(known))
-        row = unsaved_row(entry) if known is None else known
+        if stored is not None:
+            before = self._content(stored, self._site.choice_of_row(stored))
+        row = unsaved_row(entry) if stored is None else stored
         apply_entry(row, entry)
         after = self._content(row, entry.working.get("chosen", {}))
         changes = plain_differences(before, after)
         problems, judged = [], Findings([])
-        if changes or known is None:
+        if changes or stored is None:
             problems = [*row_problems(row), *self._unknown_choices(after)]
         if not problems:
-            # What breaks the rules is neither taken apart nor judged.
+            # If it breaks the rules, it is neither compared in detail nor judged.
             changes = differences(*self._both_views(row, before, after))
             judged = self._judge_content(row, in_columns(after))
         if self._publishes_working:
-            # What is the same is published as it stands here, in its order.
-            saved = after if changes or known is None else before
+            # If nothing differs, the content of this site is published, in its order.
+            saved = after if changes or stored is None else before
             entry = _with_version(entry, saved)
         return ComparedEntry(
             entry=entry,
             row=row,
-            is_new=known is None,
+            is_new=stored is None,
             before=before,
             differences=changes,
             problems=problems,
@@ -241,9 +241,9 @@ class _Comparer:
         return {**working_copy(row, chosen), **server_limits(row)}
 
     def _unknown_choices(self, content: JsonObject) -> Iterator[str]:
-        known = self._entry_identities | self._site.rows.keys()
+        identities = self._entry_identities | self._site.rows.keys()
         for kind, key in chosen_in(content):
-            if (kind, key) not in known:
+            if (kind, key) not in identities:
                 yield _(
                     "The server in the file offers “%(key)s”, which is neither at"
                     " this site nor in the file."
@@ -295,7 +295,7 @@ class _Comparer:
         return [client_view(row, content, self._registry) for content in contents]
 
     def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
-        # What code does not declare is seen by nobody, published or not.
+        # Without a declaration in code nobody sees it, published or not.
         if not self._is_vanished(row):
             findings = [*self._identity_conflicts(row, content)]
             findings += self._judge_content(row, without_choice(content)).to_fix

@@ -32,7 +32,7 @@ VERSION: Final = 2
 """The newest version that is read, and the one that is written."""
 MOST_BYTES: Final = 64 * MIB
 MAX_PROBLEMS: Final = 50
-"""Problems of one file that are named."""
+"""How many problems of one file are named."""
 
 DEFINITIONS: Final[Mapping[str, type[DefinitionRow]]] = {
     "tools": Tool,
@@ -110,7 +110,7 @@ class Entry:
 
     @property
     def is_defined_by_staff(self) -> bool:
-        """Whether it is a definition that staff made: its content has its name."""
+        """Whether staff made the definition: then its content has its name."""
         return self.model is not Server and self.source == Source.HERE
 
     def all_contents(self) -> list[JsonObject]:
@@ -127,7 +127,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Uploaded bytes, and what their first upload said that they are."""
+    """Uploaded bytes, with the media type of their first upload."""
 
     content: bytes
     media_type: str

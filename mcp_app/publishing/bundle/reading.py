@@ -280,12 +280,12 @@ def read_files(files: Mapping[str, bytes]) -> Bundle:
     body = b"".join(files.values())
     if len(body) > MOST_BYTES:
         raise BundleRefused([too_large(len(body))])
-    # More strings than there may be names and values are refused before it costs much.
+    # A file with too many strings is refused before they are parsed.
     quotes = body.count(b'"') - body.count(b'\\"')
-    most = LIMITS.nodes
-    if quotes > 4 * (most + 1) or jsonrpc.node_count(body) > most:
+    max_values = LIMITS.nodes
+    if quotes > 4 * (max_values + 1) or jsonrpc.node_count(body) > max_values:
         message = _("The file has more than %(count)d values.")
-        raise BundleRefused([message % {"count": most}])
+        raise BundleRefused([message % {"count": max_values}])
     documents: list[tuple[str, JsonObject]] = []
     problems: list[str] = []
     for place, text in _documents(files):
@@ -316,7 +316,7 @@ def read_files(files: Mapping[str, bytes]) -> Bundle:
 
 
 def _documents(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield what stands one after another in files; before it, where it stands."""
+    """Yield the JSON documents in files, each after its place."""
     for name, body in files.items():
         file = f"{visible(name, None)}: " if name else ""
         ends = [each.end() for each in NEXT.finditer(body) if each[1]]
@@ -331,7 +331,7 @@ def _refuse_problems(problems: Iterable[str]) -> None:
 
 
 def too_large(size: int) -> str:
-    """Return what is said of a file of so many bytes."""
+    """Return the sentence about a file that is too large."""
     return _("The file has %(size)d bytes; the limit is %(limit)d.") % {
         "size": size,
         "limit": MOST_BYTES,

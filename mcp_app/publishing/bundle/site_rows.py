@@ -48,7 +48,7 @@ class SiteRows:
         self._lock = lock
         self.rows: dict[Identity, PublishedRow] = {}
         self.keys: dict[str, dict[int, str]] = defaultdict(dict)
-        """By kind: natural keys by primary keys, as far as servers choose them."""
+        """By kind: the natural keys of chosen rows, by primary keys."""
         self._chosen: dict[int, dict[str, list[int]]] = {}
         """What the working copies of servers choose, by their primary key and list."""
         self._published: dict[Identity, DefinitionRow] = {}
@@ -72,7 +72,7 @@ class SiteRows:
     def only_here(self, bundle: Bundle) -> int:
         """Return how many rows the bundle does not name."""
         rows = [self.rows.get(entry.identity) for entry in bundle.entries]
-        known = sum(row is not None and not says_nothing(row) for row in rows)
+        named_count = sum(row is not None and not says_nothing(row) for row in rows)
         silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
         counts: list[Any] = []
         for model in LISTS.values():
@@ -82,7 +82,7 @@ class SiteRows:
             one = rows_of_model.annotate(one=Value(1)).values("one")
             counted = one.annotate(count=Count("pk"))
             counts.append(counted.values_list("count", flat=True))
-        return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - known
+        return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - named_count
 
     # -- loading ----------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class SiteRows:
     def _load_servers(self) -> None:
         slugs = sorted(self._wanted[kind_of_model(Server)])
         servers = self._matching_rows(
-            Server.rows(), [Q(slug__in=some) for some in _slices(slugs, AT_ONCE)]
+            Server.rows(), [Q(slug__in=batch) for batch in _slices(slugs, AT_ONCE)]
         )
         choosing: list[int] = []
         for server in servers:
@@ -112,7 +112,7 @@ class SiteRows:
         self._load_choices(choosing)
 
     def _load_choices(self, servers: Sequence[int]) -> None:
-        """Note what is chosen: one statement for all lists, without a text in it.
+        """Note the choices of servers: one statement for all lists, without texts.
 
         Databases refuse to unite texts that they compare differently.
         """
@@ -123,12 +123,12 @@ class SiteRows:
             Server.rows()
             .filter(pk__in=servers, **{f"{name}__isnull": False})
             .order_by()
-            .annotate(place=Value(place))
-            .values_list("pk", "place", name)
-            for place, name in enumerate(names)
+            .annotate(index=Value(index))
+            .values_list("pk", "index", name)
+            for index, name in enumerate(names)
         ]
-        for pk, place, chosen in lists[0].union(*lists[1:], all=True).order_by():
-            name = names[place]
+        for pk, index, chosen in lists[0].union(*lists[1:], all=True).order_by():
+            name = names[index]
             self._chosen.setdefault(pk, {}).setdefault(name, []).append(chosen)
             self.keys[kind_of_model(CHOICES[name])][chosen] = ""
 
@@ -143,8 +143,8 @@ class SiteRows:
                 self.rows[kind, key] = row
             if row.published_identity:
                 self._published[kind, row.published_identity] = row
-        gone = [pk for pk, key in self.keys[kind].items() if not key]
-        for pk in gone:
+        missing_keys = [pk for pk, key in self.keys[kind].items() if not key]
+        for pk in missing_keys:
             del self.keys[kind][pk]
 
     def _conditions(self, model: type[DefinitionRow]) -> Iterator[Q]:
@@ -155,10 +155,10 @@ class SiteRows:
             # Long keys are found by their digests, which every database compares alike.
             column = f"{column}_digest"
             wanted = [digest(key) for key in wanted]
-        for some in _slices(wanted, AT_ONCE):
-            yield Q(**{f"{column}__in": some})
-        for some in _slices(sorted(self._identities[kind]), AT_ONCE):
-            yield Q(published_identity__in=some)
+        for batch in _slices(wanted, AT_ONCE):
+            yield Q(**{f"{column}__in": batch})
+        for batch in _slices(sorted(self._identities[kind]), AT_ONCE):
+            yield Q(published_identity__in=batch)
         for keys in _slices(sorted(self.keys[kind]), AT_ONCE):
             yield Q(pk__in=keys)
 
@@ -166,9 +166,9 @@ class SiteRows:
         self, rows: PublishedRows[Any], conditions: Sequence[Q]
     ) -> Iterator[Any]:
         visited: set[int] = set()
-        # SQLite takes only so many values.
-        for some in _slices(conditions, TOGETHER):
-            matches = rows.filter(reduce(or_, some))
+        # SQLite limits the values of a statement.
+        for batch in _slices(conditions, TOGETHER):
+            matches = rows.filter(reduce(or_, batch))
             if self._lock:
                 # A join cannot be locked on every database.
                 list(matches.select_for_update().order_by("pk").values_list("pk"))

@@ -91,14 +91,14 @@ def _offered_rows(
     for row in definitions:
         key = row.kind_of_row, str(row.pk)
         tags = [tags_of(content) for content in _working_and_served(row)]
-        # Only a choice names what says nothing.
+        # An untouched overlay is exported only if a server chooses it.
         candidates = [
             offer
             for offer in offers
             if offer.selection == "chosen" or not says_nothing(row)
         ]
         if any(
-            each.offers_definition(some, key) for each in candidates for some in tags
+            each.offers_definition(words, key) for each in candidates for words in tags
         ):
             yield row
 
@@ -184,7 +184,7 @@ def _entry_json(row: PublishedRow, keys: NaturalKeys, published: bool) -> JsonOb
     content = naturally(served.read(), keys)
     entry["published"] = _published_json(served, content)
     if hash_of(working) != entry["published"]["hash"]:
-        # Most working copies are what is published: said once, it is compared once.
+        # Most working copies equal the published content, which then stands alone.
         entry["working"] = working
     return entry
 
@@ -220,18 +220,18 @@ def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObj
     names_by_digest = dict(_used_uploads(entries))
     digests = sorted(names_by_digest)
     for start in range(0, len(digests), AT_ONCE):
-        some = digests[start : start + AT_ONCE]
-        blobs = Blob.objects.in_bulk(some)
-        gone = [digest for digest in some if digest not in blobs]
-        if gone:
+        batch = digests[start : start + AT_ONCE]
+        blobs = Blob.objects.in_bulk(batch)
+        missing = [digest for digest in batch if digest not in blobs]
+        if missing:
             message = _(
                 "“%(name)s” uses the upload %(digest)s…, which no longer exists."
             )
             raise BundleRefused(
                 message % {"name": names_by_digest[each], "digest": each[:12]}
-                for each in gone
+                for each in missing
             )
-        for digest in some:
+        for digest in batch:
             blob = blobs[digest]
             yield {
                 "digest": digest,

@@ -65,9 +65,9 @@ def _line_differences(
     for part in dict.fromkeys(each.part for each in (*was, *now)):
         old, new = ({e.key: e for e in each if e.part == part} for each in (was, now))
         pairs = [(old[key], new[key]) for key in old if key in new]
-        gone = (each for key, each in old.items() if key not in new)
+        removed = (each for key, each in old.items() if key not in new)
         added = (each for key, each in new.items() if key not in old)
-        for one, other in [*pairs, *zip_longest(gone, added)]:
+        for one, other in [*pairs, *zip_longest(removed, added)]:
             if one != other:
                 texts = (None if each is None else each.text for each in (one, other))
                 yield Difference(field, part, *texts)
@@ -84,7 +84,7 @@ def common_lines(before: ClientView, after: ClientView) -> list[Difference]:
 
 
 def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]:
-    """Do so column by column, for contents that are not what their columns demand."""
+    """Return differences by column, for contents that do not fit their columns."""
     changes = [
         Difference(field, "", *readable_pair(old, new))
         for field, old, new in changed_members(before, after)

@@ -66,7 +66,7 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
 
 
 _LEFT_OUT: Final = {"type": "object", "additionalProperties": True}
-"""What some keywords mean where they are left out."""
+"""What some keywords mean if they are left out."""
 
 
 def _takes_less(was: Any, now: Any) -> bool:
@@ -89,17 +89,17 @@ def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
     try:
         return narrower(was, now)
     except TypeError:
-        # One of them is nothing that the keyword takes.
+        # One of the values does not fit the keyword.
         return True
 
 
 def _fewer_choices(was: Any, now: Any) -> bool:
-    known = {_number_or_json(each) for each in now}
-    return not all(_number_or_json(each) in known for each in was)
+    values = {_number_or_json(each) for each in now}
+    return not all(_number_or_json(each) in values for each in was)
 
 
 def _number_or_json(value: object) -> float | bytes:
-    """Return what is the same for equal values of JSON Schema: 1 and 1.0 are one."""
+    """Return a key that equal values of JSON Schema share: 1 equals 1.0."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     return jsonrpc.canonical(value)

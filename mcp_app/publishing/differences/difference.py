@@ -35,7 +35,7 @@ MAX_PAIRS_OF_WORDS: Final = 1_500**2
 def operations(
     before: list[str], after: list[str]
 ) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield what became of which words, as `SequenceMatcher.get_opcodes` does.
+    """Yield the operations that change words, as `SequenceMatcher.get_opcodes` does.
 
     What lies between the first and the last word that differ is one difference if it
     is very long.
@@ -48,7 +48,7 @@ def operations(
     if len(old) * len(new) <= MAX_PAIRS_OF_WORDS:
         opcodes = SequenceMatcher(None, old, new).get_opcodes()
     for operation, *places in opcodes:
-        one, two, three, four = (place + start for place in places)
+        one, two, three, four = (index + start for index in places)
         yield operation, one, two, three, four
     yield "equal", start + len(old), len(before), start + len(new), len(after)
 
@@ -62,11 +62,11 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
 # -- difference ------------------------------------------------------------------------
 
 FEW_WORDS: Final = 2
-"""So many words that are the same between two changes are part of one."""
+"""So few equal words between two changes join these into one."""
 ABSENT: Final = object()
 """Stands for a member that is not there."""
 MALFORMED: Final = (AttributeError, KeyError, TypeError)
-"""What reading a value raises that is not what its column demands."""
+"""What is raised if a value does not fit its column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ class Difference:
             if each[0] != "equal" or each[1] < each[2]
         ]
         words: list[Piece] = []
-        for place, (operation, start, end, *new) in enumerate(steps):
-            is_inside = 0 < place < len(steps) - 1 and end - start <= FEW_WORDS
+        for index, (operation, start, end, *new) in enumerate(steps):
+            is_inside = 0 < index < len(steps) - 1 and end - start <= FEW_WORDS
             is_changed = operation != "equal" or is_inside
             side = after[slice(*new)] if is_new else before[start:end]
             words += [Piece(each, is_changed) for each in side]
-        # What nobody sees is part of the difference.
+        # Invisible characters are part of the difference.
         return [
             Piece(visible("".join(each.text for each in run), None), is_changed)
             for is_changed, run in groupby(words, attrgetter("is_changed"))

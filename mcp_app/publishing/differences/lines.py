@@ -113,15 +113,15 @@ def _schema_lines(schema: JsonObject) -> Iterator[Line]:
     properties = {
         name: each
         for name, each in schema.get("properties", {}).items()
-        # Each tool that answers pages has it.
+        # Each tool with pages has this parameter.
         if each != CURSOR_SCHEMA
     }
     required = schema.get("required", ())
     for name, parameter in properties.items():
         words = _parameter_words(parameter, name in required)
         yield Line("", name, f"{name}: {words}")
-    known = ("type", "properties", "required")
-    rest = {name: value for name, value in schema.items() if name not in known}
+    names = ("type", "properties", "required")
+    rest = {name: value for name, value in schema.items() if name not in names}
     if rest and rest != {"additionalProperties": False}:
         yield Line(_("the rest of the schema"), "", readable_value(rest))
     elif not properties:
@@ -237,4 +237,4 @@ _LINES: Final[Mapping[str, Callable[[Any], Iterator[Line]]]] = {
     "annotations": _member_lines,
     "chosen": _member_lines,
 }
-"""What is in lines, by column."""
+"""The functions that write columns as lines."""

@@ -93,7 +93,7 @@ def test_the_same_title_is_the_same_document() -> None:
 
 def test_a_known_document_keeps_its_title() -> None:
     row = stored()
-    again = store(content(info={"title": "New"}), usable_sites()["helpdesk"], known=row)
+    again = store(content(info={"title": "New"}), usable_sites()["helpdesk"], row=row)
     assert again.pk == row.pk
     assert OpenApiDocument.objects.get().title == row.title
 
@@ -171,7 +171,7 @@ def row() -> OpenApiDocument:
 def again(row: OpenApiDocument, change: Any) -> None:
     document = copy.deepcopy(DOCUMENT)
     change(document["paths"])
-    store(json.dumps(document).encode(), usable_sites()["helpdesk"], known=row)
+    store(json.dumps(document).encode(), usable_sites()["helpdesk"], row=row)
 
 
 def with_urgency(paths: Any) -> None:
