@@ -32,13 +32,13 @@ from mcp_app.workbench.viewer import MODELS, Viewer
 logger = logging.getLogger("mcp_app.workbench")
 
 DAY_S: Final = 24 * HOUR_S
-"""Work that waits is told once a day: it may wait for weeks."""
+"""Waiting work is told once a day: it may wait for weeks."""
 CALL_S: Final = 10_000 * DAY_S
 """A call that waits for a person is told once."""
 
 
 def watch() -> None:
-    """Tell what is to be told, in a thread that ends then: mails may take long."""
+    """Send all alerts that are due, in a thread of its own: mails may take long."""
     try:
         signals = (tool_failing, work_waiting)
         if mcp_settings.alerts or any(signal.has_listeners() for signal in signals):
@@ -50,7 +50,7 @@ def watch() -> None:
 
 
 def tell_alerts(now: datetime) -> None:
-    """Tell each thing that no process has told in this hour, or day."""
+    """Send each alert that no process has sent in this hour, or day."""
     for each in read_paces(now).failing:
         counts = {"failed": each.failed, "calls": each.calls}
         hour = Period(now, HOUR_S, (each.kind, each.name))
@@ -96,14 +96,14 @@ def _tell_approvals(now: datetime) -> None:
 
 
 class Period(NamedTuple):
-    """The hour, or day, in which a thing is told once."""
+    """The hour, or day, in which an alert is sent once."""
 
     now: datetime
     seconds: int
     names: tuple[str, ...]
 
     def claim(self, *how: str) -> Once | None:
-        """Return the row of which there is one; None if another has it."""
+        """Return the only row of this alert; None if another process made it."""
         alias, period = router.db_for_write(Once), int(self.now.timestamp())
         key = digest(f"alert {period // self.seconds}")
         names = digest(repr((*how, *self.names)))
@@ -125,9 +125,9 @@ def _mail(sentence: str, period: Period, to: str = "mail") -> None:
     row = period.claim("mail") if addresses else None
     if not addresses or row is None:
         return
-    more = _("The home page of the MCP server in the admin says more.")
+    advice = _("The home page of the MCP server in the admin says more.")
     try:
-        send_mail(f"[MCP] {sentence}", f"{sentence}\n\n{more}", None, [*addresses])
+        send_mail(f"[MCP] {sentence}", f"{sentence}\n\n{advice}", None, [*addresses])
     except Exception:
         # Any backend of the site may have failed.
         logger.exception("An alert could not be sent by mail.")

@@ -37,7 +37,7 @@ from mcp_app.models.tokens import VISIBLE_LENGTH
 from mcp_app.workbench.viewer import Viewer
 
 MAX_QUERY_LENGTH: Final = 2_000
-"""Characters of what is looked for: the rest of a pasted text is left out."""
+"""Characters that are searched: the rest of a pasted text is ignored."""
 MAX_NAME_LENGTH: Final = 255
 """A longer text is no name."""
 MAX_HITS: Final = 10
@@ -49,7 +49,7 @@ MAX_WORDS: Final = 5
 MAX_TOKENS: Final = 10
 """Beginnings of tokens of one text."""
 MAX_TITLES: Final = 100
-"""Titles in code that are looked up."""
+"""How many titles in code are looked up."""
 
 CALL: Final = "call"
 FULL_NAME: Final = ("first_name", "last_name")
@@ -57,12 +57,12 @@ PERSON: Final = "person"
 TOKEN: Final = str(AccessToken._meta.model_name)
 
 _NUMBER: Final = re.compile(
-    # In a lookahead, because a word before a number may look like its beginning.
+    # It is a lookahead: a word before a number may look like its beginning.
     r"(?<![0-9a-z])(?=((?:[0-9a-f][ -]{0,3}){7}[0-9a-f])(?![0-9a-z]))"
 )
 _TOKEN: Final = re.compile(r"\b(?:mcp|app|key)_[A-Za-z0-9_-]+")
 _SECRET: Final = re.compile(r"\b(mcp_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{30,}")
-"""A token with what may not be seen of it."""
+"""A token with its secret part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,8 @@ def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
     if not viewer.models or len(text) > MAX_NAME_LENGTH:
         return
     names = {str(model._meta.model_name): model for model in viewer.models}
-    one, *others = (_similar_rows(model, text) for model in names.values())
-    rows = one.union(*others, all=True).order_by("rank", "shown_name", "kind_name")
+    first, *rest = (_similar_rows(model, text) for model in names.values())
+    rows = first.union(*rest, all=True).order_by("rank", "shown_name", "kind_name")
     for rank, kind, pk, title, name, identity in rows:
         declared = declarations(mcp).get(kind, {}).get(identity)
         in_code = "" if declared is None else declared.definition.title
@@ -152,12 +152,12 @@ def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
 
 
 def identities_like(viewer: Viewer, text: str) -> list[str]:
-    """Return names and URIs of what is called, or titled, like a text; a statement."""
+    """Return names and URIs of definitions that are called or titled like a text."""
     models = [each for each in viewer.models if issubclass(each, DefinitionRow)]
     if not models or len(text) > MAX_NAME_LENGTH:
         return []
-    one, *others = (_similar_rows(model, text) for model in models)
-    return [identity for *_, identity in one.union(*others, all=True)]
+    first, *rest = (_similar_rows(model, text) for model in models)
+    return [identity for *_, identity in first.union(*rest, all=True)]
 
 
 def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
@@ -250,11 +250,11 @@ def _user_hits(text: str) -> Iterator[Hit]:
     ]
     rows: Any = all_users().annotate(**lowered).filter(reduce(and_, each_word))
     for user in rows.order_by(columns[0])[:MAX_HITS]:
-        first, last, *own = (
+        first, last, *keys = (
             str(getattr(user, each, None) or "") for each in (*FULL_NAME, *columns[:2])
         )
         name, full = str(user.get_username()), f"{first} {last}".strip()
-        is_exact = text.lower() in {each.lower() for each in (full, *own)}
+        is_exact = text.lower() in {each.lower() for each in (full, *keys)}
         yield Hit(PERSON, name, visible(name), visible(full), is_exact)
 
 
@@ -276,6 +276,6 @@ def _token_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     if not viewer.tokens:
         rows = rows.filter(user=viewer.key)
     for row in rows.order_by("-created", "-pk")[:MAX_HITS]:
-        # SQLite takes no account of case here.
+        # SQLite ignores case here.
         if row.prefix.startswith(beginnings):
             yield Hit(TOKEN, str(row.pk), str(row), exact=True)

@@ -60,14 +60,14 @@ from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.workbench.viewer import Viewer
 
 MAX_FAILING: Final = 100
-"""Of so many that failed most in the last minutes it is asked how often they failed."""
+"""How many definitions that failed lately are read, those with most failures first."""
 MAX_RANKED: Final = 5
-"""How many are the most called."""
+"""How many of the most called definitions are shown."""
 DAY_MS: Final = 24 * HOUR_S * 1_000
 FEW_CALLS: Final = 5
-"""With fewer calls nothing is said to be failing."""
+"""With fewer calls nothing counts as failing."""
 NEWEST_CALLS: Final = 5_000
-"""Of so many calls it is asked which clients made them."""
+"""How many calls are read to count their clients."""
 
 RowsOf: TypeAlias = Callable[[type[PublishedRow]], Q]
 PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
@@ -226,9 +226,9 @@ def _differing_upstreams() -> Sequence[OpenApiDocument]:
 def row_counts(
     models: Iterable[type[PublishedRow]], broken_here: RowsOf
 ) -> dict[type[PublishedRow], RowCounts]:
-    """Count the rows of each model by what is to be done about them."""
+    """Count the rows of each model by their state."""
     by_name = {str(model._meta.model_name): model for model in models}
-    one, *others = (
+    first, *rest = (
         _rows_with_places(model, broken_here)
         .values("kind_name", "place", "begun")
         .annotate(count=Count("pk"))
@@ -238,12 +238,12 @@ def row_counts(
     counts = {
         model: RowCounts(states=dict.fromkeys(PLACES, 0)) for model in by_name.values()
     }
-    for name, place, begun, count in one.union(*others, all=True):
+    for name, index, begun, count in first.union(*rest, all=True):
         counted = counts[by_name[name]]
         counted.total += count
         counted.begun += count if begun else 0
-        if place < len(PLACES):
-            counted.states[PLACES[place]] += count
+        if index < len(PLACES):
+            counted.states[PLACES[index]] += count
     return counts
 
 
@@ -261,8 +261,8 @@ def _rows_with_places(
         When(reckoned_state=State.UNPUBLISHED, then=2),
     ]
     is_definition = issubclass(model, DefinitionRow)
-    own = Q(source=Source.HERE) if is_definition else Q(access=PUBLIC)
-    begun = When(own & Q(published__isnull=False), then=1)
+    condition = Q(source=Source.HERE) if is_definition else Q(access=PUBLIC)
+    begun = When(condition & Q(published__isnull=False), then=1)
     placed: QuerySet[Any, Any] = rows.annotate(
         place=Case(*places, default=len(places), output_field=IntegerField()),
         kind_name=Value(str(model._meta.model_name), output_field=CharField()),
@@ -283,10 +283,10 @@ def client_counts(viewer: Viewer, now_ms: int) -> tuple[Clients, bool]:
     counted = Session.objects.aggregate(
         recent=Count("pk", filter=recent), newest=Max("pk")
     )
-    others = None
+    clients = None
     if viewer.calls and viewer.sessions:
-        others = len([each for each in calling_clients(now_ms) if not each.session])
-    return Clients(counted["recent"], others), counted["newest"] is not None
+        clients = len([each for each in calling_clients(now_ms) if not each.session])
+    return Clients(counted["recent"], clients), counted["newest"] is not None
 
 
 def calling_clients(now_ms: int) -> list[CallingClient]:
@@ -342,7 +342,7 @@ def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
     recent = Q(
         seconds=MINUTE_S, start_ms__gte=period_start_ms(now_ms - RECENT_MS, MINUTE_S)
     )
-    # Where nothing ran, nothing says whether it works.
+    # If nothing ran, nobody knows whether it works.
     recent &= ~Q(outcome__in={*REFUSED} - {Outcome.TOOL_ERROR})
     day = Q(seconds=HOUR_S, start_ms__gte=period_start_ms(now_ms - DAY_MS, HOUR_S))
     rows: Any = CallStatistic.objects.filter(recent | day).exclude(name="").order_by()

@@ -56,7 +56,7 @@ def address_problem(url: str) -> str:
         return "it must begin with https:// or http://, and name a host."
     if not url.isascii() or not url.isprintable() or " " in url:
         return "it may have only characters of ASCII, and no spaces."
-    # With nothing behind them, too: a slash is added to the address.
+    # Also if nothing follows them: a slash is added to the address.
     if parts.username is not None or "?" in url or "#" in url:
         return "it must have no user name, no question mark and no #."
     return "the port 0 is none." if port == 0 else ""
@@ -65,13 +65,13 @@ def address_problem(url: str) -> str:
 def leads_back(url: str, location: str) -> bool:
     """Whether a redirect leads back; a proxy may have lost the port with the Host."""
     try:
-        here, there = urlsplit(url), urlsplit(urljoin(url, location))
-        usual = 443 if here.scheme == "https" else 80
-        is_port = there.port is None or there.port == (here.port or usual)
+        origin, target = urlsplit(url), urlsplit(urljoin(url, location))
+        usual = 443 if origin.scheme == "https" else 80
+        is_port = target.port is None or target.port == (origin.port or usual)
     except ValueError:
         return False
-    is_host = (here.scheme, here.hostname) == (there.scheme, there.hostname)
-    return is_host and is_port and here[2:] == there[2:]
+    is_host = (origin.scheme, origin.hostname) == (target.scheme, target.hostname)
+    return is_host and is_port and origin[2:] == target[2:]
 
 
 def better_address(url: str, location: str) -> str:
@@ -80,13 +80,13 @@ def better_address(url: str, location: str) -> str:
     A login has another path, and nobody is told to speak without TLS.
     """
     try:
-        there = urljoin(url, location)
-        one, other = urlsplit(url), urlsplit(there)
+        target = urljoin(url, location)
+        one, other = urlsplit(url), urlsplit(target)
     except ValueError:
         return ""
     is_path = one.path.rstrip("/") == other.path.rstrip("/")
     is_worse = (one.scheme, other.scheme) == ("https", "http")
-    return "" if is_worse or not is_path or address_problem(there) else there
+    return "" if is_worse or not is_path or address_problem(target) else target
 
 
 def public_line(url: str, slug: str) -> str:
@@ -132,7 +132,7 @@ def _is_site_host(netloc: str) -> bool:
     public = urlsplit(mcp_settings.public_url or "").hostname
     hosts = [*(mcp_settings.hosts or ()), *settings.ALLOWED_HOSTS]
     if settings.DEBUG and not settings.ALLOWED_HOSTS:
-        # These Django names itself then.
+        # Django itself uses these hosts then.
         hosts += DEBUG_HOSTS
     if public is not None:
         hosts.append(f"[{public}]" if ":" in public else public)
@@ -177,7 +177,7 @@ class Failure(StrEnum):
     LARGE = "large"
     CUT = "cut"
     REDIRECT = "redirect"
-    """A browser says of a redirect only that it is one."""
+    """A browser tells of a redirect, but not where it leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Reply:
     failure: Failure | None = None
     detail: str = ""
     clock_ms: int = 0
-    """When its first byte came, by the clock of who asked; 0 if that does not count."""
+    """When its first byte came, by the caller's clock; 0 if that does not count."""
 
     @property
     def text(self) -> str:
@@ -219,7 +219,7 @@ class Request:
     method: str = "POST"
     patience: float = PATIENCE_S
     first: bool = False
-    """Whether its headers are enough of an answer."""
+    """Whether the answer's headers are enough."""
 
 
 def send_request(
@@ -263,7 +263,7 @@ class _Sending:
             failure = Failure.CUT if self._status else Failure.UNREACHABLE
             detail = str(error) or type(error).__name__
             if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-                # It repeats the header, which may be a token.
+                # Its message repeats the header, which may be a token.
                 detail = "A header of the request cannot be sent."
         finally:
             timer.cancel()
@@ -282,7 +282,7 @@ class _Sending:
         self._late = True
         if self._socket is not None:
             with suppress(OSError):
-                # That of the class: TLS would first say goodbye.
+                # The base class's method is called: TLS would first say goodbye.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _perform_exchange(self) -> None:
@@ -293,7 +293,7 @@ class _Sending:
         port = parts.port or (443 if secure else 80)
         connection = http.client.HTTPConnection(host, port)
         connection.sock = self._open_connection(host, port, secure=secure)
-        # Without it the class would write its own, with a port that is the default.
+        # Without it the class would write one with the default port in it.
         headers = {"Host": parts.netloc.rpartition("@")[2], **request.headers}
         headers["Connection"] = "close"
         target = parts.path or "/"
@@ -310,7 +310,7 @@ class _Sending:
             # It was given up before it could be ended.
             plain.close()
             raise TimeoutError
-        # How long it takes to find a way there says nothing of who answers.
+        # The time to connect says nothing about the server.
         self._start = time.monotonic()
         if not secure:
             return plain
@@ -333,12 +333,12 @@ class _Sending:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         failed = OSError("The host has no address.")
         for number, (family, kind, protocol, _name, address) in enumerate(addresses):
-            left = (end - time.monotonic()) / (len(addresses) - number)
-            if left <= 0:
+            seconds = (end - time.monotonic()) / (len(addresses) - number)
+            if seconds <= 0:
                 raise TimeoutError
             plain = socket.socket(family, kind, protocol)
             try:
-                plain.settimeout(left)
+                plain.settimeout(seconds)
                 plain.connect(address)
             except OSError as error:
                 plain.close()

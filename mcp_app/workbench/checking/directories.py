@@ -81,8 +81,8 @@ def directory_findings(
     """
     judged = [tool for tool in tools if not isinstance(tool, OurTool)]
     asked = [_finding("people", Grade.UNKNOWN, *each) for each in PEOPLE_KNOW]
-    found = _server_lines(server, url, site)
-    return [*found, *_tool_findings(server, judged), *asked]
+    server_lines = _server_lines(server, url, site)
+    return [*server_lines, *_tool_findings(server, judged), *asked]
 
 
 def _finding(
@@ -117,7 +117,7 @@ def _server_lines(server: ServerDefinition, url: str, site: Site) -> Iterator[Fi
 
 def _is_square_png(icon: Icon) -> bool:
     is_png = icon.src.startswith("data:image/png") or icon.src.endswith(".png")
-    # Who says no size may have a right one.
+    # An icon without a stated size may have a right one.
     fits = not SQUARES.isdisjoint(icon.sizes or SQUARES)
     return fits and (is_png or icon.mime_type == "image/png")
 
@@ -125,9 +125,9 @@ def _is_square_png(icon: Icon) -> bool:
 def _tool_findings(
     server: ServerDefinition, tools: Sequence[ToolDefinition]
 ) -> Iterator[Finding]:
-    found = [(tool.name, each) for tool in tools for each in lint.findings(tool)]
+    findings = [(tool.name, each) for tool in tools for each in lint.findings(tool)]
     for rule, (grade, who) in TOOL_RULES.items():
-        hits = {name: each for name, each in found if each.rule == rule}
+        hits = {name: each for name, each in findings if each.rule == rule}
         for first in [*hits.values()][:1]:
             line = _("In code: %s=…. In the admin: the form of the tool") % first.field
             what = f"{names_text(hits)}: {first.message}"

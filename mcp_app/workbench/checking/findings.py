@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Grade(StrEnum):
-    """How a finding is to be taken."""
+    """How serious a finding is."""
 
     GOOD = "good"
     ADVICE = "advice"
@@ -61,7 +61,7 @@ class Fault(StrEnum):
     SCHEME = "scheme"
     ADDRESS = "address"
     HEADER = "header"
-    """It takes a header away: the line is the one to take out."""
+    """It removes a header; the line is the one to delete."""
     REFUSALS = "refusals"
     BUFFERING = "buffering"
     COMPRESSION = "compression"

@@ -49,7 +49,7 @@ from mcp_app.workbench.checking.observing import (
 CLOSE_S: Final = 0.5
 """Ticks that all come within this were collected: they are sent in a second."""
 WAIT_S: Final = 2.0
-"""A request that waits so long beside another one has no worker."""
+"""If a request waits so long beside another one, it has no worker."""
 APART_MS: Final = 2_000
 """Clocks may differ by so much."""
 DJANGOS_400: Final = ("Bad Request (400)", "DisallowedHost")
@@ -66,7 +66,7 @@ class Site:
     hosts_line: str = ""
     """What lets the endpoint answer to the host of the address; "" if it does."""
     allowed_hosts_line: str = ""
-    """The same of Django, where the endpoint is a view."""
+    """The same for Django, if the endpoint is a view."""
     trusts_proxies: bool = False
     body: int = 0
     """Bytes that a body may have."""
@@ -201,7 +201,7 @@ def _describe_redirect(case: _Case, url: str, location: str) -> Finding:
     better = better_address(url, location) if url == case.observations.url else ""
     if better:
         why = f"{why} {_('Give people the address that it leads to.')}"
-        # The site writes its address without a slash at the end, whatever is set.
+        # The site always writes its address without a slash at the end.
         line = "" if better.endswith("/") else public_line(better, case.site.slug)
     return _problem(rule, _("%(url)s redirects to %(location)s.") % values, why, line)
 
@@ -247,7 +247,7 @@ def _own_site_finding(case: _Case) -> Finding:
 
 
 def _refused_host(case: _Case, line: str) -> Finding:
-    """Say it with the line of the settings, that of the proxy if there is none."""
+    """Say so with the line of the settings, else with that of the proxy."""
     why = _(
         "The proxy does not pass on the Host, or the site's settings do not allow it."
     )

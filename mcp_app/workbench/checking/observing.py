@@ -45,13 +45,13 @@ METADATA: Final = "metadata"
 """The document by which programs find out who issues tokens for the server."""
 NAMES: Final = (*(each.value for each in Probe), SLASH, BESIDE, METADATA)
 MAX_PAGE_BYTES: Final = 256 * 1024
-"""Bytes in which a page says what it has seen."""
+"""The most bytes of a page's report."""
 MAX_PARTS: Final = 200
 MAX_HEADERS: Final = 64
 MAX_DURATION_S: Final = 3_600.0
 _MAX_HEADER_LENGTH: Final = 1_000
 _LAST_MS: Final = 10**15
-"""No clock shows a later time."""
+"""Later times in a report are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def observe_server(
     asking = _Asking(url, server, tls)
     replies = {Probe.TICKS.value: asking.send_probe(Probe.TICKS)}
     if read_report(replies[Probe.TICKS]) is None:
-        # Who is not this site gets no more tickets of it, and no large body.
+        # Another site gets no more tickets of this one, and no large body.
         return Observations(url, replies)
     replies[SLASH] = asking.send_probe(Probe.BODY, url=with_other_slash(url))
     replies[Probe.REFUSAL] = asking.send_probe(Probe.REFUSAL)
@@ -161,7 +161,7 @@ class _Asking:
         begun = threading.Event()
         with ThreadPoolExecutor(1) as pool:
             open_request = pool.submit(self.send_probe, Probe.HOLD, begun=begun.set)
-            # Where nothing streams, its first byte comes at its end.
+            # If something buffers it, its first byte comes at its end.
             begun.wait(_HEADSTART_S)
             beside = self.send_probe(Probe.BODY)
             return {BESIDE: beside, Probe.HOLD.value: open_request.result()}
@@ -273,7 +273,7 @@ def port_of_netloc(netloc: str, *, secure: bool) -> int | None:
 
 
 def _parse_report(value: JsonObject) -> Report | None:
-    """Read a report; None for what is none, of this release."""
+    """Read a report of this release; None if it is none."""
     if value.get("mcp_probe") != 1 or "probe" not in value:
         return None
     try:

@@ -75,7 +75,7 @@ def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
     """Return the setting with a host more, "" if it has it already."""
     if validate_host(domain, hosts):
         return ""
-    # Those that are there by another setting would be lost with this one.
+    # This line would remove the hosts that another setting adds.
     return f"{setting} = {json.dumps([*map(str, hosts), domain])}"
 
 
@@ -114,7 +114,7 @@ def _document_findings(server: Server) -> Iterator[Finding]:
         )
         what = message % {"url": TRIED_DOCUMENT}
         because = why % {"error": error.message}
-        # The line adds to the OAUTH that the site has.
+        # The line adds to the site's own OAUTH.
         line = 'MCP["OAUTH"] = {**MCP.get("OAUTH", {}), "documents": False}'
         yield Finding(rule, Grade.PROBLEM, what, because, line)
         return
@@ -215,7 +215,7 @@ def _system_checks() -> Iterator[Finding]:
     reported = [message for message in messages if not message.is_silenced()]
     for each in reported:
         grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
-        # Whole: what is cut off may be the line to change.
+        # It is not cut: the line to change may be at its end.
         what, why = visible(str(each.msg), None), visible(each.hint or "", None)
         yield Finding(str(each.id or "check"), grade, what, why)
     if not reported:
@@ -312,10 +312,10 @@ class Conversations:
         yield from self._list_first_capability(revision, discovery, params, headers)
         if self.streams:
             method = "subscriptions/listen"
-            wanted = {**params, "notifications": {"toolsListChanged": True}}
-            own = {**headers, "Mcp-Method": method}
+            listening = {**params, "notifications": {"toolsListChanged": True}}
+            headers = {**headers, "Mcp-Method": method}
             reply = self._send_message(
-                own, _jsonrpc_request(method, wanted), first=True
+                headers, _jsonrpc_request(method, listening), first=True
             )
             yield _stream_step(revision, reply)
 
@@ -339,8 +339,8 @@ class Conversations:
         params: JsonObject,
         headers: Mapping[str, str],
     ) -> Step:
-        own = {**headers, "Mcp-Method": method} if revision.stateless else headers
-        reply = self._send_message(own, _jsonrpc_request(method, params))
+        headers = {**headers, "Mcp-Method": method} if revision.stateless else headers
+        reply = self._send_message(headers, _jsonrpc_request(method, params))
         results = [
             each["result"]
             for each in messages_of(reply)

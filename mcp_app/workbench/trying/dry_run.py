@@ -86,7 +86,7 @@ class DryRunUserCode:
 
     @property
     def outcome(self) -> DryRunOutcome:
-        """What became of it; if nothing was run, there is nothing to undo."""
+        """The outcome; if nothing was run, there is nothing to undo."""
         outcome = DryRunOutcome() if self._run is None else self._run.current_outcome()
         return replace(outcome, topics=tuple(dict.fromkeys(self.topics)))
 
@@ -200,8 +200,8 @@ class _Run:
                 continue
             self._opening = alias
             try:
-                left = self._limit - (time.monotonic() - self._began)
-                opened = TrialTransaction(alias, self._statements, left)
+                seconds_left = self._limit - (time.monotonic() - self._began)
+                opened = TrialTransaction(alias, self._statements, seconds_left)
                 self._transactions.append(stack.enter_context(opened))
             except Error as error:
                 logger.warning(
@@ -232,10 +232,10 @@ class _Run:
             self._seconds = time.monotonic() - self._began
         for transaction in self._transactions:
             if transaction.is_cut:
-                # It is cut in a thread, perhaps only now.
+                # Another thread cuts it, perhaps only now.
                 transaction.close()
             if self._statements.are_over and transaction.ending is Ending.COMMITTED:
-                # Nobody is told any more.
+                # Nobody waits for the result any more.
                 logger.warning(
                     "A dry run committed on %r by itself. What it wrote stays.",
                     transaction.alias,
@@ -285,7 +285,7 @@ class _Run:
                     await self._done.wait()
 
     def current_outcome(self) -> DryRunOutcome:
-        """Return what became of it, or what it has come to so far."""
+        """Return the outcome, or that of now if it still runs."""
         with self._lock:
             seconds = self._seconds
             if seconds is None:

@@ -32,7 +32,7 @@ class Ending(Enum):
 
 
 class Remark(Enum):
-    """What else there is to say, such as why it fails in a dry run alone."""
+    """A further remark, such as why it fails only in a dry run."""
 
     DURABLE = "durable"
     ABORTED = "aborted"
@@ -101,9 +101,9 @@ class DryRunOutcome:
     """
 
     statements: int = 0
-    """How many the function executed."""
+    """How many statements the function executed."""
     topics: tuple[str, ...] = ()
-    """What clients would be told of: lists and URIs, each once."""
+    """The lists and URIs of which clients would be told, each once."""
     seconds: float = 0.0
     endings: Mapping[str, Ending] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()
@@ -157,11 +157,11 @@ _WORDS: Final = {
     "bound to a different event loop": Remark.OTHER_LOOP,
     "Event loop is closed": Remark.OTHER_LOOP,
 }
-"""What stands in the errors of Django, SQLite and asyncio, which have no codes."""
+"""Texts in errors of Django, SQLite and asyncio, which have no codes."""
 
 
 def remark_on(error: BaseException) -> Remark | None:
-    """Return what to say of an error that there would not be in earnest."""
+    """Return the remark on an error that only a dry run has."""
     if isinstance(error, Error):
         if getattr(error.__cause__, "sqlstate", None) == _ABORTED:
             return Remark.ABORTED

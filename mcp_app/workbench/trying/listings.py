@@ -53,7 +53,7 @@ class ServerLists:
 
     @property
     def token_count(self) -> int:
-        """What all lists take of a model's memory."""
+        """The tokens that all lists take."""
         return sum(item.tokens for items in self.items.values() for item in items)
 
 
@@ -96,7 +96,7 @@ async def listed_items(
     for _ in range(MAX_PAGES):
         answer = json.loads(await client.send_request(method, params))
         if "error" in answer:
-            # Such as too many requests: a list that nobody has read is not empty.
+            # There may be too many requests: a list that was not read is not empty.
             raise NoList(answer["error"]["message"])
         result = answer["result"]
         for each in result.get(member, []):

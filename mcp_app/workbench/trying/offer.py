@@ -32,11 +32,11 @@ class WorkingCopy:
 
     stored: StoredRow
     demands: AccessRequirements = NO_REQUIREMENTS
-    """What the published version demands."""
+    """The demands of the published version."""
 
     @classmethod
     def of_definition_row(cls, row: DefinitionRow) -> WorkingCopy:
-        """Return that of a row; raise ValueError if its columns do not fit.  Blocks."""
+        """Return a row's working copy; raise ValueError if it does not fit.  Blocks."""
         demands = demands_of(row.published_content())
         if row.from_code:
             key = row.kind_of_row, str(row.pk)
@@ -61,10 +61,10 @@ class WorkingCopy:
 def _with_working_copy(
     catalog: Catalog, name: str, entry: Entry[Any, Any], catalogs: Catalogs
 ) -> Catalog:
-    known = (*catalog.offered[name], *catalog.stopped.get(name, {}).values())
-    # What a server offers of the same row, stopped or not.
+    entries = (*catalog.offered[name], *catalog.stopped.get(name, {}).values())
+    # The server's entries of the same row, stopped or not.
     changes: dict[str, Entry[Any, Any] | None] = {
-        each.identity: None for each in known if each.key == entry.key
+        each.identity: None for each in entries if each.key == entry.key
     }
     is_stopped = catalogs.stops.changes and not entry.definition.only_reads
     offered, stopped = (None, entry) if is_stopped else (entry, None)
@@ -113,23 +113,23 @@ class TriedRow:
         answering = [*answering_entries(catalog, method, params)]
         if not answering:
             return catalog
-        (name, first), *others = answering
+        (name, first), *rest = answering
         if not self._is_own_entry(first, catalog, name):
             raise KindError(
                 _("At this server another definition answers this request: “%(name)s”.")
                 % {"name": first.definition.name}
             )
-        for name, entry in others:
-            # It would answer whoever may not see the first one.
-            gone = {name: {entry.identity: None}}
-            catalog = catalog.with_changes(gone, gone)
+        for name, entry in rest:
+            # It would answer callers who may not see the first one.
+            removals = {name: {entry.identity: None}}
+            catalog = catalog.with_changes(removals, removals)
         return catalog
 
     def _is_own_entry(
         self, entry: Entry[Any, Any], catalog: Catalog, name: str
     ) -> bool:
         if entry.key is None and self.from_code:
-            # A tool that searches has no key either, but is no server's own.
+            # A tool that searches has no key either, but comes from no row.
             stopped = catalog.stopped.get(name, {}).values()
             return any(each is entry for each in (*catalog.offered[name], *stopped))
         return entry.key == self.key

@@ -62,7 +62,7 @@ class Plan:
     is_task: bool = False
     """Whether it becomes a task, which a process that has a place runs."""
     topic: str = ""
-    """Of an event type: of what happened last of it the poll tells."""
+    """The topic of an event type: the poll tells of its latest events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +101,15 @@ class Trial:
     failure: str = ""
     """The error number of a crash, in the log."""
     questions: tuple[Question, ...] = ()
-    """Those without an answer."""
+    """The questions without an answer."""
     state: str = ""
     """The sealed state that goes back with the answers."""
     refused: int = 0
     reason: str = ""
     occurrences: int = 0
-    """How many were looked at, of an event type."""
+    """How many events of the type were looked at."""
     dry_run: DryRunOutcome | None = None
-    """What became of the changes; None if they stay."""
+    """The outcome of the changes; None if they stay."""
 
     @property
     def result(self) -> JsonObject:
@@ -131,7 +131,7 @@ class Trial:
 
 
 def is_rejected(method: str, answer: JsonObject) -> bool:
-    """Whether an answer says that a model's is not given: no result can say that."""
+    """Whether an answer refuses a model's answer: no result can say that."""
     return method == SAMPLING and "action" in answer
 
 
@@ -209,13 +209,13 @@ class _Run:
         plan, latest = self._plan, list[Occurred]()
         if plan.topic:
             outbox = process().events
-            # What was written a moment ago gets its number now.
+            # Events that were just written get their numbers now.
             outbox.mark_stale()
             await outbox.current_state(plan.topic)
             latest = [*await outbox.load_latest(plan.topic, LATEST_EVENTS)]
         if latest:
-            place = latest[0].number - 1
-            cursor = Cursor(plan.server, LISTING, place, plan.params["name"])
+            number = latest[0].number - 1
+            cursor = Cursor(plan.server, LISTING, number, plan.params["name"])
             sealed = seal_cursor(cursor, process().adapters.cursor_keys[0])
             begin = {"cursor": sealed, "maxEvents": LATEST_EVENTS}
             plan = replace(plan, params={**plan.params, **begin})
@@ -232,7 +232,7 @@ class _Run:
             Question(each["method"], each.get("params", {}), name)
             for name, each in requests.items()
         )
-        # What is refused before it runs has no outcome of its own.
+        # A call that is refused before it runs has no outcome of its own.
         refusal = client.refusal
         status = 0 if refusal is None else status_of(refusal)
         run = client.run if refusal is None else None
@@ -257,7 +257,7 @@ class _Run:
         self._observe(message)
 
     def _answer_question(self, method: str, params: JsonObject) -> JsonObject:
-        """Answer a question of a session; what has no answer is shown afterwards."""
+        """Answer a question of a session; without an answer it is shown afterwards."""
         question = Question(method, params)
         answer = self._plan.answers.get(question.answer_key)
         if answer is not None:

@@ -39,7 +39,7 @@ _IMPLICIT: Final = (
     r"|LOAD\s+INDEX|OPTIMIZE|REPAIR|RESET|STOP|CHANGE"
     r"|ANALYZE\s+(?:(?:NO_WRITE_TO_BINLOG|LOCAL)\s+)?TABLE"
 )
-"""What MySQL and MariaDB commit before they do it, and what runs such a text."""
+"""Statements before which MySQL and MariaDB commit, and those that run such a text."""
 _WITHOUT_DDL: Final = re.compile(rf"(?:{_ENDING})\b", re.IGNORECASE)
 _WITH_DDL: Final = re.compile(rf"(?:{_ENDING}|{_IMPLICIT})\b", re.IGNORECASE)
 _READING: Final = re.compile(
@@ -51,7 +51,7 @@ _UNDOES_DDL: Final = frozenset({"sqlite", "postgresql"})
 
 _BLANK: Final = re.compile(r"[\s;(]+|--[^\n]*")
 _MYSQL_BLANK: Final = re.compile(r"[\s;(]+|--[^\n]*|#[^\n]*|/\*M?!\d*|\*/")
-"""MySQL executes what stands in `/*! */`."""
+"""MySQL executes the text in `/*! */`."""
 _MARK: Final = re.compile(r"/\*|\*/")
 _QUOTED: Final = (
     r'"(?:[^"]|"")*"|`[^`]*`|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|--[^\n]*|/\*(?!M?!).*?\*/'
@@ -63,7 +63,7 @@ _MYSQL_APART: Final = re.compile(
 
 
 def committing_words(sql: str, vendor: str) -> str:
-    """Return with which words a text would end a transaction, or "" if it would not.
+    """Return the words by which a text would end a transaction, "" without any.
 
     `vendor` is that of Django's connection.  On others than SQLite and PostgreSQL the
     statements count that MySQL commits before.
@@ -118,7 +118,7 @@ def _comment_end(sql: str, begin: int, *, nests: bool) -> int:
 
 SAVEPOINT: Final = "mcp_dry_run"
 _LEAST_S: Final = 0.001
-"""Of time that a statement may take: none would stand for always."""
+"""The least time of a statement: 0 would mean no limit."""
 
 
 class Statements:
@@ -127,9 +127,9 @@ class Statements:
     def __init__(self) -> None:
         self.count = 0
         self.refusals: dict[str, None] = {}
-        """The first words of those that were refused because they commit."""
+        """The first words of the statements that were refused because they commit."""
         self.are_over = False
-        """Set by other threads: from then on each is refused."""
+        """Other threads set it: from then on each statement is refused."""
 
 
 class TrialTransaction:
@@ -143,7 +143,7 @@ class TrialTransaction:
         self.ending = Ending.UNDONE
         self.is_cut = False
         self.line: ConnectionKiller | None = None
-        """How to cut its connection from another thread; None where nobody can."""
+        """Cuts its connection from another thread; None if nobody can."""
         self._statements = statements
         self._is_lost = False
         self._is_beside = False
@@ -161,7 +161,7 @@ class TrialTransaction:
         except Error:
             if not was_open:
                 raise
-            # Its server has ended a connection that was kept: this opens another.
+            # The server has ended the old connection: this opens another.
             self._begin_transaction()
         self._driver = connection.connection
         self._changes = _driver_state(self._driver, "total_changes", 0)
