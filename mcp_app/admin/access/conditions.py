@@ -101,8 +101,8 @@ def _offer_gate(
 
 
 def _authentication_gate(server: ServerDefinition) -> Gate:
-    known = mcp_settings.authentication
-    unknown = [name for name in server.access if name not in known]
+    methods = mcp_settings.authentication
+    unknown = [name for name in server.access if name not in methods]
     methods = {"methods": join_alternatives(server.access)}
     label = _("The server requires authentication (%(methods)s)") % methods
     if server.is_public:
@@ -175,18 +175,18 @@ def _uncountable_reason() -> str:
     ) % {"backends": join_required(backends)}
 
 
-def _group_condition(names: frozenset[str], known: Iterable[KnownGroup]) -> Condition:
-    there = {each.name for each in known}
+def _group_condition(names: frozenset[str], groups: Iterable[KnownGroup]) -> Condition:
+    known_names = {each.name for each in groups}
     values = {"groups": join_alternatives(names)}
     note = ""
-    if gone := names - there:
+    if missing_names := names - known_names:
         text = _("There is no group “%(groups)s”.")
-        note = text % {"groups": join_alternatives(gone)}
+        note = text % {"groups": join_alternatives(missing_names)}
     return Condition(
         label=_("group %(groups)s") % values,
         lack=_("not in %(groups)s") % values,
         change=_("Put the user into the group %(groups)s.") % values,
-        which=user_queries.in_groups(names, known),
+        which=user_queries.in_groups(names, groups),
         holds=lambda holder: holder.is_in_one_of(names),
         note=note,
     )
@@ -221,11 +221,11 @@ def _rule_condition(key: str) -> Condition:
     )
     note %= written
     if rule.arguments:
-        more = _(
+        remark = _(
             "The rule also runs at each call, and may refuse the call"
             " because of its arguments."
         )
-        note = f"{note} {more}"
+        note = f"{note} {remark}"
     change = _("To change this, change the code of %(function)s.") % written
     return Condition(which=None, change=change, note=note, **parts)
 

@@ -188,9 +188,9 @@ def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
         "active": Count("pk", filter=both),
         "superusers": Count("pk", filter=both & user_queries.superusers()),
     }
-    for place, condition in enumerate(conditions):
+    for index, condition in enumerate(conditions):
         both &= user_queries.EVERYBODY if condition.which is None else condition.which
-        columns[f"after_{place}"] = Count("pk", filter=both)
+        columns[f"after_{index}"] = Count("pk", filter=both)
     totals: Mapping[str, int] = user_queries.all_users().order_by().aggregate(**columns)
     return totals
 
@@ -304,8 +304,8 @@ def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]
     counted = [each.which for each in conditions if each.which is not None]
     meet: Q = reduce(and_, counted, user_queries.active_condition())
     columns = {
-        f"mcp_holds_{place}": _boolean_case(each.which)
-        for place, each in enumerate(conditions)
+        f"mcp_holds_{index}": _boolean_case(each.which)
+        for index, each in enumerate(conditions)
         if each.which is not None
     }
     active = _boolean_case(user_queries.active_condition())
@@ -344,8 +344,8 @@ class Why:
             return _("cannot: may not log in")
         lacks = [
             each.lack
-            for place, each in enumerate(self._conditions)
-            if not getattr(user, f"mcp_holds_{place}", True)
+            for index, each in enumerate(self._conditions)
+            if not getattr(user, f"mcp_holds_{index}", True)
         ]
         if lacks:
             reasons = {"reasons": join_required(dict.fromkeys(lacks))}
@@ -361,13 +361,13 @@ class Why:
         if getattr(user, "is_superuser", False):
             return _("superuser")
         groups = user.groups.all() if hasattr(user, "groups") else ()
-        own = [self._groups[group.pk] for group in groups if group.pk in self._groups]
-        reasons = [*self._by_permission(own), *self._group_reasons(own)]
+        of_user = [self._groups[each.pk] for each in groups if each.pk in self._groups]
+        reasons = [*self._by_permission(of_user), *self._group_reasons(of_user)]
         return join_required(dict.fromkeys(reasons))
 
-    def _by_permission(self, own: Collection[KnownGroup]) -> Iterator[str]:
+    def _by_permission(self, of_user: Collection[KnownGroup]) -> Iterator[str]:
         for permission in self._demands.permissions:
-            through = [each.name for each in own if permission in each.grants]
+            through = [each.name for each in of_user if permission in each.grants]
             values = {"permission": visible(permission)}
             if through:
                 values["groups"] = join_alternatives(through)
@@ -375,10 +375,10 @@ class Why:
             else:
                 yield _("has %(permission)s") % values
 
-    def _group_reasons(self, own: Collection[KnownGroup]) -> Iterator[str]:
-        granting = {each.name for each in own if each.grants}
+    def _group_reasons(self, of_user: Collection[KnownGroup]) -> Iterator[str]:
+        granting = {each.name for each in of_user if each.grants}
         for names in self._demands.groups:
-            in_these = [each.name for each in own if each.name in names]
+            in_these = [each.name for each in of_user if each.name in names]
             # The reason for a permission has already named the group.
             if granting.isdisjoint(in_these):
                 yield _("in %(groups)s") % {"groups": join_alternatives(in_these)}

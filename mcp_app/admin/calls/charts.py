@@ -132,13 +132,13 @@ def call_figures(call_filter: CallFilter) -> Figures:
     )
 
 
-def names_with(call_filter: CallFilter, text: str, most: int) -> tuple[str, ...]:
-    """Return at most `most` names of called definitions that contain a text."""
+def names_with(call_filter: CallFilter, text: str, max_names: int) -> tuple[str, ...]:
+    """Return at most `max_names` names of called definitions that contain a text."""
     # The column compares exactly: on some databases `icontains` would respect case.
     lowered = _counter_rows(call_filter).annotate(lowered=Lower("name"))
     rows = lowered.filter(lowered__contains=text.lower())
     names = rows.order_by("name").values_list("name", flat=True).distinct()
-    return tuple(names[:most])
+    return tuple(names[:max_names])
 
 
 def hourly_chart(since_ms: int, hours: Iterable[Hour]) -> CallChart:
@@ -202,8 +202,8 @@ def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> Cal
     wording = "H:i" if times.stop <= 25 * HOUR_S * 1_000 else "j M"
     labels = [date_format(local_time(bar.start), wording) for bar in bars]
     title = TITLES.get(times.step, _("Calls over time"))
-    said = _("%(title)s; the table below says the same") % {"title": title}
-    return CallChart(title, bars, bar_plot(columns, labels, said, [*LOOKS.values()]))
+    text = _("%(title)s; the table below says the same") % {"title": title}
+    return CallChart(title, bars, bar_plot(columns, labels, text, [*LOOKS.values()]))
 
 
 def grouped_digits(number: int) -> str:

@@ -83,16 +83,16 @@ def csv_chunks(sought: CallQuery) -> Iterator[str]:
 def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
     """Yield pages of calls, `MAX_EXPORTED_CALLS` of them at most."""
     older: Key | None = None
-    left, known = MAX_EXPORTED_CALLS, set[int]()
-    while left:
-        most = min(left, PART)
-        rows = Call.objects.page(sought, most, older=older)
-        calls = [call for call in rows if call.pk not in known]
+    calls_left, last_keys = MAX_EXPORTED_CALLS, set[int]()
+    while calls_left:
+        limit = min(calls_left, PART)
+        rows = Call.objects.page(sought, limit, older=older)
+        calls = [call for call in rows if call.pk not in last_keys]
         yield calls
-        left -= len(calls)
-        known = {call.pk for call in calls}
+        calls_left -= len(calls)
+        last_keys = {call.pk for call in calls}
         following: Key | None = None
-        if len(rows) == most:
+        if len(rows) == limit:
             following = Key(rows[-1].time_ms, rows[-1].pk)
         elif sought.rest:
             following = Call.objects.looked_for(sought, older).back_to

@@ -204,11 +204,11 @@ def _read_page(
     rows = Call.objects.page(
         sought, PER_PAGE + 1, older=wanted.older, newer=wanted.newer
     )
-    more = len(rows) > PER_PAGE
+    is_full = len(rows) > PER_PAGE
     if wanted.newer:
-        calls, has_older, has_newer = rows[-PER_PAGE:], True, more
+        calls, has_older, has_newer = rows[-PER_PAGE:], True, is_full
     else:
-        calls, has_older, has_newer = rows[:PER_PAGE], more, wanted.older is not None
+        calls, has_older, has_newer = rows[:PER_PAGE], is_full, wanted.older is not None
     if not calls:
         return (), None, None
     first, last = (Key(each.time_ms, each.pk) for each in (calls[0], calls[-1]))
@@ -247,11 +247,11 @@ def _figure_cards(
     ]
     if totals.half is None or totals.most is None:
         return cards
-    half, most = milliseconds_text(totals.half), milliseconds_text(totals.most)
+    half, nearly_all = milliseconds_text(totals.half), milliseconds_text(totals.most)
     return [
         *cards,
         (half, _("half of them took at most"), "", ""),
-        (most, _("95 of 100 took at most"), "", ""),
+        (nearly_all, _("95 of 100 took at most"), "", ""),
     ]
 
 

@@ -158,8 +158,8 @@ class Whole:
     @property
     def who(self) -> str:
         who = caller_name(self.call)
-        gone = self.call.user_id and self.user is None
-        return _("%(name)s (deleted)") % {"name": who} if gone else who
+        is_deleted = self.call.user_id and self.user is None
+        return _("%(name)s (deleted)") % {"name": who} if is_deleted else who
 
     @property
     def what(self) -> str:

@@ -75,8 +75,8 @@ class ListActions(ExportAction[Row]):
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
         """Show all differences; once confirmed, publish all or nothing."""
-        found = self._plain_queryset(queryset).select_related("published")
-        rows = list(found[: MAX_BATCH_SIZE + 1])
+        chosen = self._plain_queryset(queryset).select_related("published")
+        rows = list(chosen[: MAX_BATCH_SIZE + 1])
         if len(rows) > MAX_BATCH_SIZE:
             message = _("At most %(most)d can be published at once.")
             message %= {"most": MAX_BATCH_SIZE}
@@ -129,8 +129,8 @@ class ListActions(ExportAction[Row]):
     @admin.action(description=gettext_lazy("Unpublish"), permissions=["publish"])
     def unpublish_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
         published = self._plain_queryset(queryset).filter(published__isnull=False)
-        count, left = services.unpublish_all(author_of(request), published)
-        if left:
+        count, in_code = services.unpublish_all(author_of(request), published)
+        if in_code:
             self.message_user(request, publication.declared_in_code(), messages.WARNING)
         message = ngettext("%d was taken off.", "%d were taken off.", count)
         self.message_user(request, message % count, messages.SUCCESS)

@@ -138,9 +138,9 @@ class GuardedAdmin(PublishedAdmin[Published]):
         **options: Any,
     ) -> HttpResponse:
         row = options.get("obj")
-        there = flatten_fieldsets(self.get_fieldsets(request, row))
+        fields = flatten_fieldsets(self.get_fieldsets(request, row))
         guarded = self.guarded_fields(request, row)
-        rights = dict.fromkeys(guarded[name] for name in guarded if name in there)
+        rights = dict.fromkeys(guarded[name] for name in guarded if name in fields)
         text = _("Some fields cannot be changed here. %(right)s")
         may_change = row is None or self.has_change_permission(request, row)
         sentences = map(lacking_sentence, rights if may_change else ())

@@ -59,9 +59,9 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         """Return the kind of the row or request; the first kind if none is given."""
         if obj is not None:
             return obj.kind
-        known = kinds_for(self.model)
+        kinds = kinds_for(self.model)
         kind = request.GET.get("kind") or request.POST.get("kind")
-        return kind if kind and kind in known else next(iter(known))
+        return kind if kind and kind in kinds else next(iter(kinds))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
         return [*super().get_readonly_fields(request, obj), READ["config"]]
@@ -76,8 +76,8 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         read = dict(READ) if looks else {}
         if form.KIND not in OURS or issubclass(form, ConfigForm):
             # The fields of a site's own form are shown as the config they make.
-            own = {*behind.fields, *behind.more} - {*form.BESIDE}
-            fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
+            keys = {*behind.fields, *behind.more} - {*form.BESIDE}
+            fixed = keys if looks else keys & {*self.get_readonly_fields(request, obj)}
             read |= dict.fromkeys(fixed, READ["config"])
         fieldsets: list[Fieldset] = []
         for heading, about in fieldsets_of(self.model, behind, obj):
@@ -109,13 +109,13 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        known = kinds_for(self.model)
-        lacks_kind = request.method == "GET" and request.GET.get("kind") not in known
+        kinds = kinds_for(self.model)
+        lacks_kind = request.method == "GET" and request.GET.get("kind") not in kinds
         if lacks_kind and self.has_add_permission(request):
             title = _("Add %(what)s") % {"what": self.opts.verbose_name}
-            # Of those of a site, of text and of code in the order that they have.
-            keys = sorted(known, key=lambda key: key not in FIRST)
-            offers = [self.offer_of_kind(request, key, known[key]) for key in keys]
+            # Kinds of text and code come first; all others keep their order.
+            keys = sorted(kinds, key=lambda key: key not in FIRST)
+            offers = [self.offer_of_kind(request, key, kinds[key]) for key in keys]
             context = {"offers": offers, **(extra_context or {})}
             return render_page(self, request, "choose_kind", title, context)
         return super().add_view(request, form_url, extra_context)
@@ -206,7 +206,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             raise PermissionDenied
         part = request.GET.get("part", "")
         if not part:
-            # Whoever wants to save asks whether they are still logged in.
+            # Saving asks whether the user is still logged in.
             return HttpResponse()
         form_class = self.get_form(request, obj, change=obj is not None)
         typed = request.POST.copy()

@@ -98,10 +98,10 @@ class OpenApiPages(PublishedAdmin[Tool]):
                 return self._read_document(request)
             except DocumentError as error:
                 context = {"problem": str(error), "typed": request.POST}
-        known = OpenApiDocument.objects.defer("offers")
-        documents = {each.site: each for each in known if each.site in upstream_sites()}
+        rows = OpenApiDocument.objects.defer("offers")
+        documents = {each.site: each for each in rows if each.site in upstream_sites()}
         context |= {
-            "documents": [each for each in known if each.site not in documents],
+            "documents": [each for each in rows if each.site not in documents],
             "servers": [
                 (each, documents.get(key)) for key, each in upstream_sites().items()
             ],
@@ -150,8 +150,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
             return self._publish_tools(request, [])
         if request.method == "POST":
             return self._make_chosen_tools(request, row)
-        known = list(openapi.offers_in(row).values())
-        offers = _matching_offers(known, request)
+        contents = list(openapi.offers_in(row).values())
+        offers = _matching_offers(contents, request)
         page = Paginator(offers, PAGE).get_page(request.GET.get("page"))
         digests = [digest(each.key) for each in page.object_list]
         imported = row.imported.select_related("tool").filter(key_digest__in=digests)
@@ -162,7 +162,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             "page": page,
             "shown": [_offer_row(each, tools) for each in page.object_list],
             "found": len(offers),
-            "tags": sorted({tag for each in known for tag in each.tags})[:MAX_TAGS],
+            "tags": sorted({tag for each in contents for tag in each.tags})[:MAX_TAGS],
             "chosen": {name: request.GET.get(name, "") for name in ("q", "tag")},
             "only_reads": "reads" in request.GET,
             "may_publish": has_right(request, "publish"),
@@ -265,7 +265,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self, request: HttpRequest, row: OpenApiDocument, keys: Sequence[int]
     ) -> None:
         with transaction.atomic():
-            changed, own = openapi.take_over(row, keys, mcp, author_of(request))
+            changed, kept = openapi.take_over(row, keys, mcp, author_of(request))
             for each in changed:
                 self.log_change(request, each, _("Taken over from %s.") % row)
         message = ngettext(
@@ -274,8 +274,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
             len(changed),
         )
         self.message_user(request, message % len(changed), messages.SUCCESS)
-        if own:
-            warning = _("Kept, because they were changed here: %s.") % ", ".join(own)
+        if kept:
+            warning = _("Kept, because they were changed here: %s.") % ", ".join(kept)
             self.message_user(request, warning, messages.WARNING)
 
     def _openapi_page(
@@ -293,10 +293,10 @@ def _fetch_document(
     """Return the bytes of the document and its path at the site, "" for a file."""
     file: UploadedFile[Any] | None = request.FILES.get("file")
     if file is not None:
-        most = mcp_settings.limits.document
-        if (file.size or 0) > most:
+        max_bytes = mcp_settings.limits.document
+        if (file.size or 0) > max_bytes:
             message = _("The file has %(size)s bytes; at most %(most)s are allowed.")
-            raise DocumentError(message % {"size": file.size, "most": most})
+            raise DocumentError(message % {"size": file.size, "most": max_bytes})
         return file.read(), ""
     site_path = request.POST.get("path", location).strip()
     at = openapi.configured_site(site)
@@ -355,14 +355,14 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
     before = {e.column: _column_value(e.column, e.before) for e in compared.differences}
     now = {e.column: _column_value(e.column, e.now) for e in compared.differences}
     tool = compared.operation.tool
-    own = [
+    conflicts = [
         (_label_of(difference.column), difference.yours)
         for difference in compared.differences
         if difference.is_own
     ]
     both = (client_view(tool, each, mcp) for each in (before, now))
     changes = labeled_differences(tool, differences(*both))
-    return {"compared": compared, "differences": changes, "own": own}
+    return {"compared": compared, "differences": changes, "own": conflicts}
 
 
 def _label_of(column: str) -> str:

@@ -64,7 +64,7 @@ def store_user_file(user: AbstractBaseUser, content: bytes) -> str:
     return " ".join(names)
 
 
-def user_file_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
+def user_file_content(user: AbstractBaseUser, name: str, limit: int) -> bytes | None:
     """Return the user's file of this name; None if it is no longer there."""
     # A browser may send anything; databases refuse NUL.
     names, media_type = name.replace("\0", " ").split(), _user_media_type(user)
@@ -75,7 +75,7 @@ def user_file_content(user: AbstractBaseUser, name: str, most: int) -> bytes | N
     head = len(f"{media_type}\n".encode())
     packed = b"".join(pieces[each][head:] for each in names)
     try:
-        return zlib.decompressobj().decompress(packed, most + 1)
+        return zlib.decompressobj().decompress(packed, limit + 1)
     except zlib.error:
         return None
 

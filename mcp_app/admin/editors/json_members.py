@@ -40,7 +40,7 @@ def text_on_top(theirs: str, mine: str, touched: Collection[str]) -> str:
 
 def _parts(value: Any, levels: int, part: str = "") -> Iterator[tuple[str, bytes]]:
     members = _members(value, levels)
-    # Of what holds others, it is their order.
+    # For an object or a list it is the order of its members.
     yield part, jsonrpc.canonical(value if members is None else [*members])
     below = levels - 1 if isinstance(value, dict) else 0
     for name, member in (members or {}).items():
@@ -71,8 +71,8 @@ def _name_of(entry: Any) -> str:
         return entry if isinstance(entry, str) else ""
     key = next((each for each in NAMES if entry.get(each)), "")
     # A value that is fixed has no name of its own.
-    more = ("lookup", "exclude", "unit") if key == "path" else ()
-    return " ".join([key, *(str(entry.get(each, "")) for each in (key, *more))]).strip()
+    rest = ("lookup", "exclude", "unit") if key == "path" else ()
+    return " ".join([key, *(str(entry.get(each, "")) for each in (key, *rest))]).strip()
 
 
 def _value_on_top(

@@ -226,7 +226,7 @@ class LookupForm(OneForm):
         choices = [*labels.items()]
         usual = next(iter(text.usual_order()), "")
         if usual and self.sorted_by != usual:
-            # Nobody chose it: it follows from groups and numbers.
+            # Nobody chose this order: it follows from groups and numbers.
             choices = [("", labels.pop(usual)), *labels.items()]
         cast("forms.Select", self.fields["group_order"].widget).choices = choices
         self.initial["group_order"] = self.sorted_by
@@ -239,8 +239,8 @@ class LookupForm(OneForm):
 
     def owner_name(self) -> str:
         """Return what the rows belong to of which a caller sees some only."""
-        found = rows_of_everybody(self.opened)
-        owners = (owner for model, owner, _how in found if model is self.open_model)
+        pairs = rows_of_everybody(self.opened)
+        owners = (owner for model, owner, _how in pairs if model is self.open_model)
         return "".join(str(each.model._meta.verbose_name) for each in [*owners][:1])
 
     def column_groups(self) -> list[tuple[str | None, list[dict[str, Any]], bool]]:
@@ -285,9 +285,9 @@ class LookupForm(OneForm):
         self._put_fields(config, values)
         answer = values.get("answer")
         if answer and answer != self.page_answer:
-            # Rows and groups are not sorted by the same.
-            others = {n: v for n, v in config.items() if n not in ("order", "limit")}
-            return begin_config({**others, "answer": answer}, self.opened, one=False)
+            # Rows and groups have different orders.
+            members = {n: v for n, v in config.items() if n not in ("order", "limit")}
+            return begin_config({**members, "answer": answer}, self.opened, one=False)
         return config
 
     def _put_fields(self, config: JsonObject, values: Mapping[str, Any]) -> None:

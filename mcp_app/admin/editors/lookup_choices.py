@@ -45,7 +45,7 @@ def _groups_of(
     for field in fields if len(way) + 1 < MAX_PATH_STEPS else ():
         if field.kind is FieldKind.TO_ONE:
             target = opened.get(field.target_model._meta.label)
-            # A way that comes back to a model tells nothing new of it.
+            # A way back to the same model offers nothing new.
             if target is not None and target.label not in before:
                 yield from _groups_of(model, opened, use, (*way, Hop(field, target)))
 
@@ -58,7 +58,7 @@ def grouped_choices(
     use: Use = "fields",
 ) -> Choices:
     """Return choices in groups, and what was chosen and is not there any more."""
-    own: Choices = []
+    choices: Choices = []
     offered: set[str] = set()
     for way, fields in _groups_of(model, opened, use):
         prefix = "".join(f"{hop.field.name}." for hop in way)
@@ -79,10 +79,10 @@ def grouped_choices(
             words = gettext("%(relation)s (its key)") % {"relation": label}
             entries.append((f"{prefix}pk", words))
         offered |= {value for value, _label in entries}
-        own += [(label, entries)] if way and entries else entries
+        choices += [(label, entries)] if way and entries else entries
     lost = [each for each in chosen if each and each not in offered]
-    gone = _("%(path)s (not open any more)")
-    return own + [(each, lazystr(gone) % {"path": each}) for each in lost]
+    closed = _("%(path)s (not open any more)")
+    return choices + [(each, lazystr(closed) % {"path": each}) for each in lost]
 
 
 def field_entries(path: str, label: str, field: OpenField) -> Pairs:
@@ -165,7 +165,7 @@ def measure_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 
 NOT: Final = "-"
-"""Before a lookup: what fits is left out."""
+"""Stands before a lookup: rows that fit are left out."""
 NOT_EMPTY: Final = f"{NOT}{EMPTY}"
 _EXCLUDED: Final = frozenset(
     {FieldKind.CHOICE, FieldKind.TO_ONE, FieldKind.TO_MANY, FieldKind.KEY}
@@ -175,12 +175,12 @@ _EXCLUDED: Final = frozenset(
 
 def comparison_choices(field: OpenField, chosen: str = "") -> Choices:
     """Return what a field can be compared by, the usual one first, with labels."""
-    known = comparisons_of(field)
+    comparisons = comparisons_of(field)
     codes: list[str] = []
-    for each in known:
+    for each in comparisons:
         is_excluded = field.kind in _EXCLUDED or each == EMPTY
         codes += [each, f"{NOT}{each}"] if is_excluded else [each]
-    if chosen and chosen not in codes and chosen.lstrip(NOT) in known:
+    if chosen and chosen not in codes and chosen.lstrip(NOT) in comparisons:
         codes.append(chosen)
     return [
         (code, lookup_label(code.lstrip(NOT), field.kind, code.startswith(NOT)))

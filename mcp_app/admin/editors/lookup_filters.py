@@ -90,7 +90,7 @@ class FilterForm(LineForm):
         if data is not None:
             was, path = (str(data.get(f"{prefix}-{e}", "")) for e in ("was", "path"))
             if was not in ("", path) and self._resolve_path(path):
-                # Nothing is left that was chosen for another field.
+                # Choices for another field are dropped.
                 data, initial = None, self.begin_line(path)
         super().__init__(data, prefix=prefix, initial={**(initial or {})})
         path, code = self.value_text("path"), self.value_text("lookup")
@@ -118,7 +118,7 @@ class FilterForm(LineForm):
             return
         self.offer_choices("lookup", comparison_choices(found.end_field, code))
         if code == NOT_EMPTY:
-            # It says all by itself.
+            # This comparison needs no value.
             self.fields["source"].widget = forms.HiddenInput()
             return
         listed = f"{prefix}-texts" if self.asks_row else ""
@@ -152,11 +152,11 @@ class FilterForm(LineForm):
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
         path, is_ready, value = path.partition(READY)
-        found = resolve_path(path, cls.model, cls.opened, "filters")
-        for _words, config in ready_filters(found.end_field) if is_ready else ():
+        field_path = resolve_path(path, cls.model, cls.opened, "filters")
+        for _words, config in ready_filters(field_path.end_field) if is_ready else ():
             if str(config["value"]) == value:
                 return cls.initial_line({"path": path, **config})
-        code = comparison_choices(found.end_field)[0][0]
+        code = comparison_choices(field_path.end_field)[0][0]
         usual = _usual_name(path)
         names = (usual, *(f"{usual[:37]}_{number}" for number in range(2, 999)))
         name = next(each for each in names if each not in cls.used_names)
@@ -264,7 +264,7 @@ class FilterForm(LineForm):
             if not self.is_unfinished:
                 self.add_error("value", _("Write the value."))
 
-    def _clean_value(self, found: Path) -> Any:
+    def _clean_value(self, path: Path) -> Any:
         value: Any = self.code != NOT_EMPTY and self.cleaned_data["value"]
         if self.comparison == RANGE:
             ends = [value, self.cleaned_data["value_to"]]
@@ -272,7 +272,7 @@ class FilterForm(LineForm):
         if value is None or not (self.asks_row and self.is_fixed):
             return value
         texts = value if isinstance(value, list) else [value]
-        keys = self.texts.keys_of(found, texts)
+        keys = self.texts.keys_of(path, texts)
         return keys if texts is value else keys[0]
 
     def line_config(self) -> JsonObject:

@@ -202,8 +202,8 @@ class ListLine(LineForm):
         labels = _labels_of(self["columns"])
         shown = [labels.get(each, each) for each in self["columns"].value() or ()]
         order = _chosen_label(self["order"]) if self["order"].value() else ""
-        most = _("at most %(limit)s") % {"limit": self["limit"].value()}
-        return "; ".join(filter(None, (", ".join(shown), order, most)))
+        limit = _("at most %(limit)s") % {"limit": self["limit"].value()}
+        return "; ".join(filter(None, (", ".join(shown), order, limit)))
 
     def line_config(self) -> JsonObject:
         values, config = self.values, dict(self.base)
@@ -244,13 +244,13 @@ def usual_columns(model: OpenModel, owner: OpenModel | None = None) -> list[str]
 
 
 def put_columns(config: JsonObject, ticked: Sequence[str]) -> None:
-    """Put what was ticked, in the order that it had."""
-    known = [each for each in config.get("fields", ()) if each in ticked]
-    put_member(config, "fields", known + [each for each in ticked if each not in known])
+    """Store the ticked fields; those that were there keep their order."""
+    kept = [each for each in config.get("fields", ()) if each in ticked]
+    put_member(config, "fields", kept + [each for each in ticked if each not in kept])
 
 
-def put_order(config: JsonObject, first: str, others: Sequence[str]) -> None:
-    put_member(config, "order", [first, *others] if first else [])
+def put_order(config: JsonObject, first: str, rest: Sequence[str]) -> None:
+    put_member(config, "order", [first, *rest] if first else [])
 
 
 def put_limit(config: JsonObject, limit: int | None, usual: int) -> None:

@@ -31,7 +31,7 @@ MAX_ROWS: Final = 5
 MAX_GROUPS: Final = 10
 SECONDS: Final = 5
 MAX_BYTES: Final = 20_000
-"""Of the rows that are shown."""
+"""How many rows are shown."""
 _turns: Final[defaultdict[Any, Lock]] = defaultdict(Lock)
 """By person: each has one preview at a time in a process."""
 
@@ -55,7 +55,7 @@ def preview_of(
     names = {f"{app}.{codename}": name for app, codename, name in columns}
     context = {
         "sentence": QueryText(config, opened).sentence(),
-        # What has no name is said as it is written.
+        # Without a name it is shown as it is written.
         "needs": [names.get(each, each) for each in needed],
         "scopes": [*query.models.values()],
     }
@@ -69,8 +69,8 @@ def preview_of(
     if not _turns[user.pk].acquire(timeout=SECONDS):
         return {**context, "problem": _("Another preview of yours still runs.")}
     try:
-        left = begin + SECONDS - time.monotonic()
-        return {**context, **_answer(query, user, left)}
+        seconds_left = begin + SECONDS - time.monotonic()
+        return {**context, **_answer(query, user, seconds_left)}
     finally:
         _turns[user.pk].release()
 

@@ -130,8 +130,8 @@ def _value_field(path: Path, lookup: str, label: Label, listed: str = "") -> Any
     is_list = schema.get("type") == "array"
     one = schema["items"] if is_list else schema
     if choices := _choices_of(path, lookup, one):
-        known = {str(value): value for value, _text in choices}
-        options |= {"coerce": lambda sent: known.get(str(sent)), "empty_value": None}
+        value_of = {str(value): value for value, _text in choices}
+        options |= {"coerce": lambda sent: value_of.get(str(sent)), "empty_value": None}
         if is_list:
             widget = several_widget(choices, label)
             options |= {"choices": choices, "widget": widget}
@@ -217,8 +217,8 @@ class RowTexts:
         for key, text in rows:
             keys[text.casefold()].append(plain_to_json(key))
         for text in texts:
-            if len(found := keys[text.casefold()]) != 1:
-                raise ValidationError(self._problem(path, text, found))
+            if len(matches := keys[text.casefold()]) != 1:
+                raise ValidationError(self._problem(path, text, matches))
         return [keys[text.casefold()][0] for text in texts]
 
     def _problem(self, path: Path, text: str, keys: Sequence[Any]) -> str:
@@ -242,12 +242,12 @@ class RowTexts:
     def _near(self, path: Path, text: str) -> list[str]:
         """Return texts that hold what was typed, or begin alike."""
         for part in (text, text[:3], text[:2]):
-            if part and (found := self.suggest(path, part)):
-                return [visible(each) for each in found[:MAX_CANDIDATES]]
+            if part and (texts := self.suggest(path, part)):
+                return [visible(each) for each in texts[:MAX_CANDIDATES]]
         return []
 
     def _read_rows(
-        self, path: Path, most: int, lookup: str, values: Sequence[object]
+        self, path: Path, limit: int, lookup: str, values: Sequence[object]
     ) -> list[tuple[Any, str]]:
         """Return keys and texts of rows with one of these texts; keys for no lookup."""
         model, key = path.owner, path.end_field.key_column
@@ -263,12 +263,12 @@ class RowTexts:
         try:
             with time_limit(using, SECONDS):
                 rows = scopes.rows(model).filter(fits).order_by(column)
-                pairs = rows.values_list(key, column)[:most]
+                pairs = rows.values_list(key, column)[:limit]
                 return [(value, str(text)) for value, text in pairs]
         except Exception as error:
             # A function of the site may raise anything; what was typed is no key, then.
             logger.exception("The rows of %s cannot be read.", model.label)
             if isinstance(error, TimeIsUp):
-                # Once is enough: the next may take as long.
+                # Ask no more: the next query may take as long.
                 self._user = None
             return []

@@ -105,10 +105,10 @@ def config_of(
 ) -> JsonObject:
     """Return the config of rows; a row that says the same as before keeps its JSON."""
     before = (base or {}).get("messages", ())
-    known = {str(number): message for number, message in enumerate(before)}
+    former = {str(number): message for number, message in enumerate(before)}
     return {
         "messages": [
-            stored_or_written(known.get(row.was, {}), message_of(row), _EMPTY)
+            stored_or_written(former.get(row.was, {}), message_of(row), _EMPTY)
             for row in rows
         ]
     }

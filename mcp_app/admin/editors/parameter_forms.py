@@ -163,7 +163,7 @@ def schema_of(
         written = _property_schema(stored, row)
         schema["properties"][row.name] = stored_or_written(stored, written, _EMPTY)
     # Known names keep their earlier order.
-    places = {name: place for place, name in enumerate(base.get("required", ()))}
+    places = {name: index for index, name in enumerate(base.get("required", ()))}
     required = [row for row in rows if row.required]
     required.sort(key=lambda row: places.get(row.was, len(places)))
     if required or "required" in base:

@@ -160,9 +160,9 @@ class Rows(TypedFormSet):
     def add_fields(self, form: RowForm, index: int | None) -> None:
         super().add_fields(form, index)
         form.fields[DELETION_FIELD_NAME].label = _("Remove")
-        place = form.fields[ORDERING_FIELD_NAME]
-        place.label = _("Place")
-        place.widget.attrs.update({"class": "mcp-place", "min": 1})
+        field = form.fields[ORDERING_FIELD_NAME]
+        field.label = _("Place")
+        field.widget.attrs.update({"class": "mcp-place", "min": 1})
 
     @property
     def wrong(self) -> list[RowForm]:
@@ -183,7 +183,7 @@ class Rows(TypedFormSet):
         return sentence % count if count else ""
 
 
-def formset_class_of(form: type[RowForm], most: int = MAX_ROWS) -> type[Rows]:
+def formset_class_of(form: type[RowForm], max_rows: int = MAX_ROWS) -> type[Rows]:
     """Return the formset class for rows of a form."""
     formset: type[Rows] = forms.formset_factory(  # type: ignore[assignment]
         form,
@@ -191,8 +191,8 @@ def formset_class_of(form: type[RowForm], most: int = MAX_ROWS) -> type[Rows]:
         extra=SPARE,
         can_order=True,
         can_delete=True,
-        max_num=most,
-        absolute_max=most + SPARE,
+        max_num=max_rows,
+        absolute_max=max_rows + SPARE,
         validate_max=True,
     )
     return formset

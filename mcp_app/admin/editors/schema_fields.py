@@ -181,13 +181,13 @@ def _without_null(about: object) -> tuple[JsonObject, bool]:
     members = dict(about) if isinstance(about, dict) else {"const": about}
     options, types = members.get("anyOf"), members.get("type")
     if isinstance(options, list):
-        others = [each for each in options if each != NULL and isinstance(each, dict)]
-        if len(others) == 1 or others == DECIMAL:
+        rest = [each for each in options if each != NULL and isinstance(each, dict)]
+        if len(rest) == 1 or rest == DECIMAL:
             del members["anyOf"]
-            return {**others[0], **members}, NULL in options
+            return {**rest[0], **members}, NULL in options
     if isinstance(types, list) and "null" in types:
-        others = [each for each in types if each != "null"]
-        return {**members, "type": others[0] if len(others) == 1 else others}, True
+        rest = [each for each in types if each != "null"]
+        return {**members, "type": rest[0] if len(rest) == 1 else rest}, True
     return members, False
 
 

@@ -150,10 +150,10 @@ class ArgumentSheet(JsonEditor):
         return [*map(_initial_row, arguments)]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
-        known = {argument["name"]: argument for argument in base or []}
+        arguments = {argument["name"]: argument for argument in base or []}
         return [
             stored_or_written(
-                known.get(form.cleaned_data["was"], {}),
+                arguments.get(form.cleaned_data["was"], {}),
                 _argument_json(form.cleaned_data),
                 _EMPTY,
             )

@@ -76,14 +76,14 @@ FORMS: Final[Mapping[type[DefinitionRow], Form]] = {
 
 def kinds_for(model: type[DefinitionRow]) -> Mapping[str, Kind]:
     """Return the kinds that such definitions can have, by their keys."""
-    known = usable_kinds(mcp).items()
-    return {key: kind for key, kind in known if DEFINITIONS[model] in kind.examples}
+    kinds = usable_kinds(mcp).items()
+    return {key: kind for key, kind in kinds if DEFINITIONS[model] in kind.examples}
 
 
 def form_of(model: type[DefinitionRow], kind: str) -> Form:
     """Return the form of a kind, even if the kind no longer exists."""
-    known = kinds_for(model).get(kind)
-    path = None if known is None else known.forms.get(DEFINITIONS[model])
+    kind_class = kinds_for(model).get(kind)
+    path = None if kind_class is None else kind_class.forms.get(DEFINITIONS[model])
     parts: tuple[Form, ...] = (JsonForm, FORMS[model])
     try:
         parts = parts if path is None else (import_form(path, model),)

@@ -180,7 +180,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
         stored = self.drafts(self.instance.json("config") or {})
         for name, text in drafts.items():
             values[name] = values.get(name, text) or text
-            # What nobody wrote goes with the config: it would not be true any more.
+            # Texts that nobody wrote change with the config: else they would be wrong.
             if name == "description" and values[name] == stored.get(name):
                 values[name] = text
         if values.get("name") == "":

@@ -109,7 +109,7 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
     def _preview(
         self, config: JsonObject, left_out: Sequence[Label]
     ) -> Mapping[str, Any]:
-        # Of what is gone no row is left to show.
+        # A deleted row has nothing to show.
         rows = _rows_of(config) if config.get("fields") else {}
         return super()._preview(rows, left_out)
 

@@ -76,8 +76,8 @@ class SecondsField(forms.DecimalField):
     """Seconds, for a column of milliseconds; nothing is 0."""
 
     def __init__(self) -> None:
-        most = Decimal(MAX_MILLISECONDS).scaleb(-3)
-        super().__init__(required=False, min_value=0, max_value=most, decimal_places=3)
+        limit = Decimal(MAX_MILLISECONDS).scaleb(-3)
+        super().__init__(required=False, min_value=0, max_value=limit, decimal_places=3)
 
     def prepare_value(self, value: Any) -> Any:
         return seconds_of(value) if isinstance(value, int) else value
@@ -259,8 +259,8 @@ class RuleField(forms.ChoiceField):
 
     def offer_stored(self, stored: str) -> None:
         """Offer the registered rules, and the stored one even if it is gone."""
-        there = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
-        self.choices = _with_missing([("", _("None")), *there], [stored])
+        rules = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
+        self.choices = _with_missing([("", _("None")), *rules], [stored])
 
 
 class AppField(forms.ChoiceField):
@@ -297,10 +297,10 @@ def _permissions() -> dict[str, str]:
 
 
 def _check_permission(name: str) -> None:
-    known = _permissions()
-    if not name or name in known:
+    names = _permissions()
+    if not name or name in names:
         return
-    close = difflib.get_close_matches(name, known, 1)
+    close = difflib.get_close_matches(name, names, 1)
     message = (
         _("“%(permission)s” does not exist. Did you mean “%(near)s”?")
         if close
@@ -316,11 +316,11 @@ def _group_choices() -> list[tuple[str, str]]:
 
 
 def _with_missing(
-    there: Iterable[tuple[str, str]], stored: Iterable[str]
+    choices: Iterable[tuple[str, str]], stored: Iterable[str]
 ) -> list[tuple[str, str]]:
     """Return the choices, and what is stored though it is not among them."""
-    offered, gone = dict(there), _("%(name)s (does not exist any more)")
-    missing = [(name, gone % {"name": visible(name)}) for name in stored]
+    offered, label = dict(choices), _("%(name)s (does not exist any more)")
+    missing = [(name, label % {"name": visible(name)}) for name in stored]
     return [*offered.items(), *(pair for pair in missing if pair[0] not in offered)]
 
 

@@ -67,10 +67,10 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
 def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
     """Return the same of what code declares, also of a tool without a function."""
     if isinstance(declared, DeclaredEvent):
-        told = summaries(declared.definition.payload_schema)
+        fields = summaries(declared.definition.payload_schema)
         return {
             "description": visible(declared.definition.description, None),
-            "told": [(each, type_label(each.type)) for each in told],
+            "told": [(each, type_label(each.type)) for each in fields],
             "name": visible(declared.qualified_name),
         }
     function, definition = declared.function, declared.definition
@@ -108,16 +108,16 @@ def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
         definition = complete_definition(row, usable_kinds(registry)).definition
     except KindError:
         return ""
-    own: object = None
+    value: object = None
     if isinstance(definition, ToolDefinition):
-        own = definition.input_schema
+        value = definition.input_schema
     elif isinstance(definition, PromptDefinition):
         names = ("name", "title", "description", "required")
-        own = [
+        value = [
             {name: value for name in names if (value := getattr(argument, name))}
             for argument in definition.arguments
         ]
-    return jsonrpc.write(own).decode() if own else ""
+    return jsonrpc.write(value).decode() if value else ""
 
 
 # -- fieldsets -------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def fieldsets_of(
     What it does comes first. What is folded says what is inside for the row, None for
     a new one.
     """
-    texts, middle, where, more = _FIELDSETS[model]
+    texts, middle, where, folded = _FIELDSETS[model]
     icons = [name for name in ("icons",) if name in model.CONTENT]
     fieldsets: list[Fieldset] = [
         *(
@@ -265,7 +265,7 @@ def fieldsets_of(
         _fold(
             _("More"),
             _("JSON, icons, history") if icons else _("JSON, history"),
-            (*behind.more, *more, *icons, *HISTORY),
+            (*behind.more, *folded, *icons, *HISTORY),
         ),
     ]
     seen = {*behind.without}
@@ -285,10 +285,10 @@ def _fold(name: Label, inside: Label, fields: Sequence[str]) -> Fieldset:
 
 
 def _who_words(behind: Behind, row: DefinitionRow | None) -> Label:
-    own = "" if row is None else row.permission
+    permission = "" if row is None else row.permission
     names = "" if row is None else ", ".join(split_lines(row.groups))
     rule = "" if row is None else row.rule
-    words = [str(each) for each in (behind.who, own, names, rule) if each]
+    words = [str(each) for each in (behind.who, permission, names, rule) if each]
     words = words or [str(_("everyone who may use the server"))]
     if getattr(row, "approval", ""):
         words.append(str(_("somebody must agree first")))

@@ -54,7 +54,7 @@ class HttpForm(DefinitionForm[AnyRow]):
     ONLY_READS: ClassVar[bool] = True
     _config_errors: Any = None
     fetched: ClassVar[Fetched | None] = None
-    """What a call that was made just now has brought."""
+    """The result of the last call."""
 
     config = SheetField(CallSheet(only_reads=True))
 
@@ -168,8 +168,8 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
     def page_schema(self) -> JsonObject | None:
         shown = self.data.get("input_schema-shown") if self.is_bound else None
         schema = parse_or_none(self.instance.input_schema if shown is None else shown)
-        known = schema.get("properties", {}) if isinstance(schema, dict) else {}
-        return schema or {} if isinstance(known, dict) else None
+        properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
+        return schema or {} if isinstance(properties, dict) else None
 
     def typed_config(self) -> JsonObject:
         typed = self.cleaned_data if hasattr(self, "cleaned_data") else {}
@@ -192,7 +192,7 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         answer = self.cleaned_data.get("changes")
         config = parse_or_none(self.cleaned_data.get("config", "")) or {}
         before = _effect_of(self.instance.json("config") or {})
-        # Nobody has said anything else than the method did.
+        # Nobody has chosen anything else than what the method says.
         if (
             isinstance(answer, Answer)
             and answer.effect in ("", before)

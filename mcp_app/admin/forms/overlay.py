@@ -93,7 +93,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             field.tool = lambda: definition
         approval = getattr(definition, "approval", None)
         if "approval" in self.fields and approval is not None:
-            # Nobody weaker than the code's may agree, but who is stored.
+            # Only the stored choice may be weaker than that of the code.
             stricter = APPROVERS[APPROVERS.index(approval.by) :]
             offered = {*stricter, self.initial["approval"]} - {""}
             choices = [each for each in ApprovalChoice.choices if each[0] in offered]
@@ -107,7 +107,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         """Say what the code says beside each field."""
         is_skill = getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}")
         if is_skill and "description" in self.fields:
-            # Clients hold it against what stands in the file.
+            # Clients compare it with the file.
             self.fields["description"].disabled = True
         code_values = {} if definition is None else from_code(definition)
         for name, text in code_values.items():

@@ -231,10 +231,10 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         # A file takes the place of a text, or a text that of a file.
         is_replaced = self._uploaded is not None or (has_text and self._has_upload())
         if not media_type or (is_replaced and "mime_type" not in self.changed_data):
-            own = "text/plain" if has_text else ""
+            usual = "text/plain" if has_text else ""
             if self._uploaded is not None:
-                own = self._uploaded.media_type
-            self.cleaned_data["mime_type"] = own or media_type
+                usual = self._uploaded.media_type
+            self.cleaned_data["mime_type"] = usual or media_type
         return cleaned
 
     def keep_uploads(self) -> None:

@@ -86,11 +86,11 @@ def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[dict[str, obj
 
     It `is_lacking` if the settings have no such method.
     """
-    known = mcp_settings.authentication
-    for name in dict.fromkeys((*known, *ticked)):
+    settings = mcp_settings.authentication
+    for name in dict.fromkeys((*settings, *ticked)):
         if name == PUBLIC:
             continue
-        setting = known.get(name, "")
+        setting = settings.get(name, "")
         path = setting if isinstance(setting, str) else setting.get("path", "")
         label = LABELS.get(path, "")
         if path == BY_ISSUER and not isinstance(setting, str):
@@ -102,7 +102,7 @@ def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[dict[str, obj
             "label": label,
             "path": "" if label else path,
             "is_ticked": name in ticked,
-            "is_lacking": name not in known,
+            "is_lacking": name not in settings,
         }
 
 
@@ -120,9 +120,9 @@ class ServerForm(WatchedForm[Server]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         # A new row has the model's default, minus methods that the settings lack.
-        known = mcp_settings.authentication
-        new = [name for name in self.instance.access_names if name in known]
-        self.initial.setdefault("access", " ".join(new))
+        methods = mcp_settings.authentication
+        names = [name for name in self.instance.access_names if name in methods]
+        self.initial.setdefault("access", " ".join(names))
 
     def clean_access(self) -> str:
         """Return the column's words; making it public needs a typed confirmation."""

@@ -174,10 +174,10 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
         return cleaned
 
     def _values_of_archive(self, archive: SkillArchive) -> dict[str, Any]:
-        more = {**archive.frontmatter}
-        names = {"name", "description"} & more.keys()
-        values: dict[str, Any] = {name: str(more.pop(name)) for name in names}
-        values |= {"body": archive.body, "frontmatter": more or None}
+        frontmatter = {**archive.frontmatter}
+        names = {"name", "description"} & frontmatter.keys()
+        values: dict[str, Any] = {name: str(frontmatter.pop(name)) for name in names}
+        values |= {"body": archive.body, "frontmatter": frontmatter or None}
         if archive.files is not None:
             files = sorted(archive.files.items())
             self._unpacked = [Upload(digest(each), each, "") for _, each in files]

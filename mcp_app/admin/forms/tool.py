@@ -203,8 +203,8 @@ class QueryForm(DefinitionForm[AnyRow]):
         self, config: JsonObject, left_out: Sequence[Label]
     ) -> Mapping[str, Any]:
         may_read = "config" in self.fields
-        found = preview_of(config, mcp.open_models, self.user, may_read=may_read)
-        return {**found, "left_out": left_out, "drafts": self.drafts()}
+        preview = preview_of(config, mcp.open_models, self.user, may_read=may_read)
+        return {**preview, "left_out": left_out, "drafts": self.drafts()}
 
     def typed_config(self) -> JsonObject:
         return self._config

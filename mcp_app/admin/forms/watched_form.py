@@ -256,13 +256,13 @@ class WatchedForm(TypedForm[Row]):
     def _places_of(self, name: str) -> list[Place]:
         bound = self[name]
         widget = bound.field.widget
-        place = bound.id_for_label or bound.auto_id
+        id_ = bound.id_for_label or bound.auto_id
         if isinstance(widget, SheetWidget):
             if bound.data.result.way == "json":
-                place = f"{place}-json"
+                id_ = f"{id_}-json"
             elif inner := [Place(*each) for each in widget.error_places(bound.data)]:
                 return inner
-        return [Place(place, str(bound.label), " ".join(map(str, bound.errors)))]
+        return [Place(id_, str(bound.label), " ".join(map(str, bound.errors)))]
 
 
 def _editable_values(row: WatchedRow) -> dict[str, Any]:
@@ -282,10 +282,10 @@ def _value_text(field: Field[Any, Any], value: Any) -> str:
 
 def field_digests(field: forms.Field, value: Any) -> dict[str, str]:
     """Return the digest of each part of what a field shows or was sent."""
-    own = getattr(field, "parts", None)
+    parts_of = getattr(field, "parts", None)
     parts: Mapping[str, object] = {}
-    if own is not None:
-        parts = own(value)
+    if parts_of is not None:
+        parts = parts_of(value)
     elif not isinstance(field, forms.FileField):
         # A file is only sent if it is new, and no page can show it again.
         parts = {"": _plain_value(field, value)}

@@ -92,14 +92,14 @@ def home_context(request: HttpRequest, models: str = "") -> dict[str, object]:
         overview.connected,
     )
     concerns = attention.list_concerns(request, viewer, overview)
-    most = len(concerns) if attention.ALL in request.GET else attention.MAX_CONCERNS
+    limit = len(concerns) if attention.ALL in request.GET else attention.MAX_CONCERNS
     return {
         "strip": _status_strip(request, viewer, overview),
         "steps": [] if all(done) else steps_to_begin(request, done, lines),
         "done_count": sum(done),
-        "concerns": concerns[:most],
+        "concerns": concerns[:limit],
         "concern_count": len(concerns),
-        "more_concerns": len(concerns[most:]),
+        "more_concerns": len(concerns[limit:]),
         "calls": _call_figures(overview) if viewer.calls else None,
         "servers": lines[: attention.MAX_SERVERS],
         "more_servers": len(lines) > attention.MAX_SERVERS,
@@ -146,12 +146,12 @@ def _call_figures(overview: Overview) -> dict[str, object]:
 
 def _pace_line(pace: Pace) -> dict[str, str]:
     """Return a line of what was called most; it leads to these calls."""
-    most = percentile_bound(pace.durations, 95, pace.longest_us)
+    longest = percentile_bound(pace.durations, 95, pace.longest_us)
     return {
         "name": visible(pace.name),
         "kind": attention.kind_label(pace),
         "calls": grouped_digits(pace.calls),
         "failed": grouped_digits(pace.failed),
-        "most": milliseconds_text(most or 0),
+        "most": milliseconds_text(longest or 0),
         "url": attention.calls_url(pace, outcome=""),
     }

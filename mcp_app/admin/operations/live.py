@@ -66,8 +66,8 @@ class LivePages(SettledAdmin[Session]):
         """Close a session in every process, as if its client had closed it."""
         self._demand_right(request)
         session = Session.objects.filter(pk=key).first()
-        _total, gone = Session.objects.filter(pk=key).delete()
-        if session is None or not gone.get(Session._meta.label):
+        _total, deleted_counts = Session.objects.filter(pk=key).delete()
+        if session is None or not deleted_counts.get(Session._meta.label):
             message = _("This session is closed already.")
             return self._redirect_back(request, message, messages.WARNING)
         log_actions(request.user, [session], DELETION, _("Closed."))

@@ -56,8 +56,8 @@ def _with_ages(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
 
 def _more_text(count: int) -> str:
     """Say how many of so many rows are not shown; "" for none."""
-    more = max(0, count - SHOWN)
-    return _("and %(count)d more") % {"count": more} if more else ""
+    hidden_count = max(0, count - SHOWN)
+    return _("and %(count)d more") % {"count": hidden_count} if hidden_count else ""
 
 
 class Look:
@@ -160,8 +160,8 @@ def clients_context(look: Look) -> dict[str, object]:
     calls = Counter[str]()
     for caller in look.callers:
         calls[caller.session] += caller.calls
-    others = [caller for caller in look.callers if not caller.session]
-    count = look.sessions + len(others)
+    callers = [caller for caller in look.callers if not caller.session]
+    count = look.sessions + len(callers)
     names = user_names(session.user_id for session in sessions)
     reports = look.reports.values() if sessions else ()
     listening = {key for report in reports for key in report.sessions}
@@ -183,7 +183,7 @@ def clients_context(look: Look) -> dict[str, object]:
             "who": calls_presentation.caller_name(each),
             "calls": each.calls,
         }
-        for each in others
+        for each in callers
     ]
     lines = sorted(lines, key=lambda line: line["age_ms"])[:SHOWN]
     return {

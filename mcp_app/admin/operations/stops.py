@@ -340,7 +340,7 @@ def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
         return
     stopped_targets = {stop_banner.stop_target(each) for each in on}
     names = {(each.kind, each.served_hash) for each in on}
-    one, *others = (
+    first, *rest = (
         model.rows()
         .order_by()
         .filter(_text_condition(model, wanted), _served_condition(model, wanted))
@@ -348,7 +348,7 @@ def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
         .values_list(*COLUMNS)
         for kind, model in MODELS.items()
     )
-    for each in one.union(*others).order_by("name")[:MAX_MATCHES]:
+    for each in first.union(*rest).order_by("name")[:MAX_MATCHES]:
         kind, pk, name, title, identity, published = each
         target = f"{kind}:{pk}"
         if target in stopped_targets or (kind, published or digest(identity)) in names:

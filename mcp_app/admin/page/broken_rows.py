@@ -27,11 +27,11 @@ REPORTS: Final = "mcp_reports"
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
     """Return the rows that live processes report as broken."""
-    known: Reasons | None = getattr(request, KNOWN, None)
-    if known is None:
-        known = _broken_rows(reports_on(request))
-        vars(request)[KNOWN] = known
-    return known
+    reasons: Reasons | None = getattr(request, KNOWN, None)
+    if reasons is None:
+        reasons = _broken_rows(reports_on(request))
+        vars(request)[KNOWN] = reasons
+    return reasons
 
 
 def reports_on(request: HttpRequest) -> Sequence[Report]:
@@ -54,7 +54,7 @@ def broken_reason(request: HttpRequest, row: PublishedRow) -> str:
 
 def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
     """Return the condition for the rows of a model that live processes report."""
-    known = [
+    pairs = [
         (int(ref), version)
         for (kind, ref), versions in broken_rows_of(request).items()
         if kind == model._meta.model_name
@@ -62,28 +62,28 @@ def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
     ]
     # A version belongs to one row alone.
     versioned = Q(
-        pk__in=[ref for ref, version in known if version],
-        published__in=[version for _ref, version in known if version],
+        pk__in=[ref for ref, version in pairs if version],
+        published__in=[version for _ref, version in pairs if version],
     )
-    others = [ref for ref, version in known if not version]
-    return versioned | Q(pk__in=others, published=None)
+    refs = [ref for ref, version in pairs if not version]
+    return versioned | Q(pk__in=refs, published=None)
 
 
 def _broken_rows(reports: Iterable[Report]) -> Reasons:
     # A process of an older release, or one that has just started, says nothing.
-    known = [list(_report_entries(report)) for report in reports if report.code]
-    is_cut = any(len(entries) >= MOST_BROKEN for entries in known)
+    entry_lists = [list(_report_entries(report)) for report in reports if report.code]
+    is_cut = any(len(entries) >= MOST_BROKEN for entries in entry_lists)
     reasons_by_version: dict[tuple[Key, int], list[str]] = {}
-    for key, version, reason in chain.from_iterable(known):
+    for key, version, reason in chain.from_iterable(entry_lists):
         reasons_by_version.setdefault((key, version), []).append(visible(reason, None))
     rows: dict[Key, dict[int, str]] = {}
     text = _("In %(count)d of %(total)d processes: %(reason)s")
     for (key, version), reasons in reasons_by_version.items():
-        # Who has more than a report holds names some of them.
-        total = len(reasons) if is_cut else len(known)
+        # A process with more broken rows than a report holds names only some.
+        total = len(reasons) if is_cut else len(entry_lists)
         values = {"count": len(reasons), "total": total, "reason": reasons[0]}
-        said = reasons[0] if len(reasons) == total else text % values
-        rows.setdefault(key, {})[version] = said
+        sentence = reasons[0] if len(reasons) == total else text % values
+        rows.setdefault(key, {})[version] = sentence
     return rows
 
 

@@ -16,7 +16,7 @@ class NoBulkDeletion(TypedAdmin[AnyRow]):
         self, request: HttpRequest, action_location: Any = None
     ) -> dict[str, Any]:
         # Django has the second argument since 6.1.
-        place = {} if action_location is None else {"action_location": action_location}
-        actions = super().get_actions(request, **place)
+        named = {} if action_location is None else {"action_location": action_location}
+        actions = super().get_actions(request, **named)
         actions.pop("delete_selected", None)
         return actions

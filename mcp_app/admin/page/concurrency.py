@@ -123,10 +123,10 @@ class SettledAdmin(TypedAdmin[AnyRow]):
             message = _("Your choice is not in this list. Choose again.")
             self.message_user(request, message, messages.ERROR)
             return False
-        gone = list(deleted_rows.sentences(self.model, keys))
-        for sentence in gone[:MAX_DELETION_MESSAGES]:
+        sentences = list(deleted_rows.sentences(self.model, keys))
+        for sentence in sentences[:MAX_DELETION_MESSAGES]:
             self.message_user(request, sentence, messages.ERROR)
-        return len(set(keys)) > len(gone) or not keys
+        return len(set(keys)) > len(sentences) or not keys
 
     def _hold_response(self) -> None:
         hold_after_commit(router.db_for_write(self.model))

@@ -59,11 +59,11 @@ def deletion_sentence(model: type[Model], entry: LogEntry | None) -> str:
 def sentences(model: type[Model], keys: Iterable[object]) -> Iterator[str]:
     """Yield such a sentence for each of these rows that no longer exists."""
     keys_by_text = {str(key): key for key in keys}
-    there = model._default_manager.filter(pk__in=keys_by_text.values())
-    gone = keys_by_text.keys() - set(map(str, there.values_list("pk", flat=True)))
-    latest_first = _deletion_entries(model, gone)
+    rows = model._default_manager.filter(pk__in=keys_by_text.values())
+    absent = keys_by_text.keys() - set(map(str, rows.values_list("pk", flat=True)))
+    latest_first = _deletion_entries(model, absent)
     entries = {each.object_id: each for each in reversed(latest_first)}
-    for key in sorted(gone):
+    for key in sorted(absent):
         yield deletion_sentence(model, entries.get(key))
 
 

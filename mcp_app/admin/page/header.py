@@ -90,9 +90,9 @@ class Strip:
         return self.state == State.STOPPED
 
 
-def page_url(row: PublishedRow, page: str, *more: object) -> str:
+def page_url(row: PublishedRow, page: str, *arguments: object) -> str:
     """Return the URL of one of a row's own pages."""
-    return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *more])
+    return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *arguments])
 
 
 def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
@@ -101,11 +101,11 @@ def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
     row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     stops = stop_banner.stops_of_row(stop_banner.active_stops(request), row)
     state, target = State.STOPPED if stops else row.state, stop_banner.target_of(row)
-    said = stop_banner.stop_sentence(stops[0]) if stops else _visibility_sentence(row)
+    text = stop_banner.stop_sentence(stops[0]) if stops else _visibility_sentence(row)
     return Strip(
         state=state,
         look=LOOKS[state],
-        sentence=said,
+        sentence=text,
         tokens=definition.tokens if definition else 0,
         to_fix=definition.to_fix if definition else 0,
         advices=definition.advices if definition else 0,

@@ -32,8 +32,8 @@ def user_names(keys: Iterable[str]) -> dict[str, str]:
 
 def session_user_name(session: Session, names: dict[str, str]) -> str:
     """Return whose session it is: a name, the key of a deleted user, or nobody."""
-    known = names.get(session.user_id, session.user_id)
-    return visible(known) or _("nobody")
+    name = names.get(session.user_id, session.user_id)
+    return visible(name) or _("nobody")
 
 
 def client_of(session: Session) -> str:

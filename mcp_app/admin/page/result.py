@@ -115,17 +115,17 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
     It has the first list of objects under any member, else the members of the object;
     None if there is nothing like that, so that the text says more.
     """
-    found, beside = _find_objects(value)
+    objects, beside = _find_objects(value)
     facts = [
         _cell(Column(visible(name)), each)
         for name, each in beside.items()
         if each is not None
     ]
-    if found is None:
+    if objects is None:
         return ResultTable(facts=facts, has_rows=False) if len(facts) > 1 else None
-    names = [*dict.fromkeys(name for each in found[:MAX_ROWS] for name in each)]
+    names = [*dict.fromkeys(name for each in objects[:MAX_ROWS] for name in each)]
     shown = names[:MAX_COLUMNS]
-    values = [[each.get(name) for name in shown] for each in found[:MAX_ROWS]]
+    values = [[each.get(name) for name in shown] for each in objects[:MAX_ROWS]]
     columns = [
         Column(
             visible(name),
@@ -159,7 +159,7 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
         columns=columns,
         rows=rows[:first],
         more_rows=rows[first:],
-        count=len(found),
+        count=len(objects),
         more_columns=len(names) - len(shown),
         facts=facts,
         plot=plot,
@@ -178,12 +178,12 @@ def _find_objects(value: object, depth: int = 0) -> tuple[Any, JsonObject]:
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value, {}
     members = value if isinstance(value, dict) and depth < MAX_DEPTH else {}
-    # The nearest one: lists come before what is in objects.
+    # The nearest one counts: lists come before what is in objects.
     for name in sorted(members, key=lambda name: not isinstance(members[name], list)):
-        found, beside = _find_objects(members[name], depth + 1)
-        if found or (found is not None and name == next(iter(members))):
-            others = {member: members[member] for member in members if member != name}
-            return found, {**others, **beside}
+        objects, beside = _find_objects(members[name], depth + 1)
+        if objects or (objects is not None and name == next(iter(members))):
+            rest = {member: members[member] for member in members if member != name}
+            return objects, {**rest, **beside}
     return None, members
 
 
@@ -195,8 +195,8 @@ def _number_of(value: object) -> Decimal | None:
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    there = [value for value in values if value is not None]
-    return bool(there) and all(_number_of(each) is not None for each in there)
+    present = [value for value in values if value is not None]
+    return bool(present) and all(_number_of(each) is not None for each in present)
 
 
 def _cell(column: Column, value: object, bar: str = "") -> Cell:
@@ -281,8 +281,8 @@ def _compared_places(
         return None
     whole = [all(isinstance(row[at], int) for row in values) for at in numbers]
     number = numbers[whole.index(False) if False in whole else 0]
-    least = min(_number_of(row[number]) or 0 for row in values)
-    return None if least < 0 else (labels[0], number)
+    smallest = min(_number_of(row[number]) or 0 for row in values)
+    return None if smallest < 0 else (labels[0], number)
 
 
 def _plot_of_dates(
@@ -307,13 +307,13 @@ def _plot_of_dates(
     if len(places) > MAX_ROWS:
         return None
     value_at = dict(zip(ordinals, values, strict=True))
-    columns = [[value_at.get(place, 0)] for place in places]
+    columns = [[value_at.get(ordinal, 0)] for ordinal in places]
     if not by_month:
-        shown = [date_format(date.fromordinal(place), "j M") for place in places]
+        shown = [date_format(date.fromordinal(ordinal), "j M") for ordinal in places]
         return bar_plot(columns, shown, title)
     is_one_year = days[0].year == min(days).year == max(days).year
     wording = "M" if is_one_year else "M Y" if step % 12 else "Y"
-    months = (date(place // 12, place % 12 + 1, 1) for place in places)
+    months = (date(ordinal // 12, ordinal % 12 + 1, 1) for ordinal in places)
     return bar_plot(columns, [date_format(month, wording) for month in months], title)
 
 
@@ -338,9 +338,9 @@ def bar_plot(
             tall = max(HEIGHT * value / top, 2) if value else 0
             y -= tall
             if tall:
-                place = f"M{(at + 0.12) * step:.1f} {y:.1f}"
+                start = f"M{(at + 0.12) * step:.1f} {y:.1f}"
                 drawn[look] += (
-                    f"{place}h{0.76 * step:.1f}v{tall:.1f}h-{0.76 * step:.1f}z"
+                    f"{start}h{0.76 * step:.1f}v{tall:.1f}h-{0.76 * step:.1f}z"
                 )
     values = [_short_number(each) for each in (top, top / 2, 0)]
     chosen = _spread_evenly(labels)
@@ -349,18 +349,18 @@ def bar_plot(
 
 def _round_up(columns: Sequence[Sequence[float]]) -> float:
     """Return where the axis ends: a number from the largest on whose half is short."""
-    most = max(map(sum, columns), default=0)
-    # Of the smallest floats there is no half.
-    most = most if most > sys.float_info.min else 2
+    largest = max(map(sum, columns), default=0)
+    # The smallest floats have no half.
+    largest = largest if largest > sys.float_info.min else 2
     is_whole = all(float(each).is_integer() for column in columns for each in column)
-    unit = 2 * 10.0 ** (math.floor(math.log10(most)) - 1)
+    unit = 2 * 10.0 ** (math.floor(math.log10(largest)) - 1)
     unit = max(unit, 2) if is_whole else unit
-    return math.ceil(most / unit) * unit
+    return math.ceil(largest / unit) * unit
 
 
 def _short_number(value: float) -> str:
-    for least, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
-        if value >= least:
+    for bound, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= bound:
             return f"{value / size:.4g}{unit}"
     return f"{value:.4g}"
 
@@ -368,8 +368,8 @@ def _short_number(value: float) -> str:
 def _spread_evenly(labels: Sequence[str]) -> Sequence[str]:
     """Return as many labels as there is room for, at equal distances."""
     steps = len(labels) - 1
-    most = 12 if max(map(len, labels), default=0) < len("00:00") else 9
-    if steps < most:
+    room = 12 if max(map(len, labels), default=0) < len("00:00") else 9
+    if steps < room:
         return labels
-    fitting = (count for count in range(most - 1, 0, -1) if steps % count == 0)
+    fitting = (count for count in range(room - 1, 0, -1) if steps % count == 0)
     return labels[:: steps // next(fitting)]

@@ -27,11 +27,11 @@ MAX_NAMES: Final = 10
 
 def active_stops(request: HttpRequest) -> list[Stop]:
     """Return the active stops, queried once per request."""
-    known: list[Stop] | None = getattr(request, "mcp_stops", None)
-    if known is None:
-        known = list(Stop.objects.on())
-        vars(request)["mcp_stops"] = known
-    return known
+    stops: list[Stop] | None = getattr(request, "mcp_stops", None)
+    if stops is None:
+        stops = list(Stop.objects.on())
+        vars(request)["mcp_stops"] = stops
+    return stops
 
 
 def wide_stops(stops: Iterable[Stop]) -> list[Stop]:

@@ -114,9 +114,9 @@ def _row_titles(name: str) -> Callable[[PublishedRow, str], str]:
     def titles(row: PublishedRow, value: str) -> str:
         keys = [int(key) for key in value.splitlines() if key.isdecimal()]
         model: Any = type(row)._meta.get_field(name).related_model
-        known = model._default_manager.in_bulk(keys)
-        gone = _("one that was deleted")
-        return "\n".join(str(known.get(key, gone)) for key in keys)
+        rows = model._default_manager.in_bulk(keys)
+        missing = _("one that was deleted")
+        return "\n".join(str(rows.get(key, missing)) for key in keys)
 
     return titles
 

@@ -58,7 +58,7 @@ def history_context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
 def _version_events(
     row: PublishedRow, versions: list[DefinitionVersion], *, may_restore: bool
 ) -> Iterator[Event]:
-    for place, version in enumerate(versions):
+    for index, version in enumerate(versions):
         served = version.pk == row.published_id
         restore = "" if served or not may_restore else "rollback"
         sentence = _("Published version %(number)d")
@@ -73,8 +73,8 @@ def _version_events(
             "served": served,
             "look_url": page_url(row, "version", version.number),
             "restore_url": page_url(row, restore, version.number) if restore else "",
-            "newest": place == 0,
-            "older": place == 1,
+            "newest": index == 0,
+            "older": index == 1,
         }
 
 

@@ -65,9 +65,9 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> HttpResponse:
         row = named.get("obj")
         if row is not None and row.pk is not None and IS_POPUP_VAR not in request.GET:
-            own = row_page_context(self, request, row, "change")
+            page = row_page_context(self, request, row, "change")
             shared = ("strip", "tabs", "row", "publish_url")
-            context.update({name: own[name] for name in shared})
+            context.update({name: page[name] for name in shared})
         context["may_publish"] = has_right(request, "publish")
         return super().render_change_form(request, context, *positional, **named)
 
@@ -105,12 +105,12 @@ class PublishedAdmin(LockingAdmin[Row]):
         request: HttpRequest,
         message: Any,
         level: int | str = messages.INFO,
-        *more: Any,
+        *positional: Any,
         **options: Any,
     ) -> None:
         if level == messages.SUCCESS:
             message = vars(request).pop(SAVED, message)
-        super().message_user(request, message, level, *more, **options)
+        super().message_user(request, message, level, *positional, **options)
 
     # -- comparing and publishing -------------------------------------------------
 

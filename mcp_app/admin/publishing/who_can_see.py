@@ -115,7 +115,7 @@ class Numbers:
         self.everybody, self.active = counts["everybody"], counts["active"]
         self.superusers = counts["superusers"]
         places = range(len(visibility.conditions))
-        self._remaining = [counts[f"after_{place}"] for place in places]
+        self._remaining = [counts[f"after_{index}"] for index in places]
 
     @property
     def admitted_count(self) -> int:

@@ -159,22 +159,22 @@ class ServerAdmin(
 
     def _row_counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
         """Return the number of rows of each model, queried once per request."""
-        known: dict[type[DefinitionRow], int] | None
-        known = getattr(request, "mcp_counts", None)
-        if known is None:
+        counts: dict[type[DefinitionRow], int] | None
+        counts = getattr(request, "mcp_counts", None)
+        if counts is None:
             models = list(DEFINITION_ROWS)
-            one, *others = (
+            first, *rest = (
                 model._default_manager.order_by()
-                .annotate(place=Value(place))
-                .values("place")
+                .annotate(index=Value(index))
+                .values("index")
                 .annotate(count=Count("pk"))
-                .values_list("place", "count")
-                for place, model in enumerate(models)
+                .values_list("index", "count")
+                for index, model in enumerate(models)
             )
-            counted = dict(one.union(*others).order_by())
-            known = {model: counted.get(n, 0) for n, model in enumerate(models)}
-            vars(request)["mcp_counts"] = known
-        return known
+            counted = dict(first.union(*rest).order_by())
+            counts = {model: counted.get(n, 0) for n, model in enumerate(models)}
+            vars(request)["mcp_counts"] = counts
+        return counts
 
     @admin.display(description=gettext_lazy("address"), ordering="slug")
     def address(self, server: Server) -> str:

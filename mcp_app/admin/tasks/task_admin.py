@@ -72,7 +72,7 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
         raise NotImplementedError
 
     def change_view(
-        self, request: HttpRequest, object_id: str, *more: object, **named: object
+        self, request: HttpRequest, object_id: str, *positional: object, **named: object
     ) -> HttpResponse:
         """Show a row, or the part that its page loads again."""
         request.exception_reporter_filter = NoVariables()
@@ -166,10 +166,10 @@ class TaskAdmin(CallerAdmin[Task]):
         return any(has_right(request, each) for each in ("view_task", "approve_task"))
 
     def change_view(
-        self, request: HttpRequest, object_id: str, *more: object, **named: object
+        self, request: HttpRequest, object_id: str, *positional: object, **named: object
     ) -> HttpResponse:
         if not request.POST.keys() & decisions.DECISIONS:
-            return super().change_view(request, object_id, *more, **named)
+            return super().change_view(request, object_id, *positional, **named)
         request.exception_reporter_filter = NoVariables()
         if not self.has_view_permission(request):
             raise PermissionDenied

@@ -287,8 +287,8 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     def has_view_permission(
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
-        own = obj is None or obj.user_id == request.user.pk
-        may_see = own or may_manage_tokens(request)
+        is_owner = obj is None or obj.user_id == request.user.pk
+        may_see = is_owner or may_manage_tokens(request)
         return self.has_module_permission(request) and may_see
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -297,8 +297,8 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     def has_change_permission(
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
-        own = obj is None or self.is_owner_or_superuser(request, obj)
-        return self.has_module_permission(request) and own
+        may_change = obj is None or self.is_owner_or_superuser(request, obj)
+        return self.has_module_permission(request) and may_change
 
     def has_delete_permission(
         self, request: HttpRequest, obj: AccessToken | None = None

@@ -163,8 +163,8 @@ class TokenPages(SettledAdmin[AccessToken]):
 
     def is_owner_or_superuser(self, request: HttpRequest, row: AccessToken) -> bool:
         """Return whether the user may have a token of this one's owner."""
-        own: bool = row.user_id == request.user.pk
-        return own or bool(getattr(request.user, "is_superuser", False))
+        is_owner: bool = row.user_id == request.user.pk
+        return is_owner or bool(getattr(request.user, "is_superuser", False))
 
     def _find_token(self, request: HttpRequest, key: int) -> AccessToken:
         """Return a token that the user may see; raise 403 or 404."""

@@ -55,6 +55,6 @@ async def _run_plans(plans: Mapping[Example, Plan]) -> dict[Example, Trial]:
     trials = {}
     with suppress(TimeoutError):
         for example, plan in plans.items():
-            left = max(0, ends - time.monotonic())
-            trials[example] = await asyncio.wait_for(run_trial(plan), left)
+            seconds_left = max(0, ends - time.monotonic())
+            trials[example] = await asyncio.wait_for(run_trial(plan), seconds_left)
     return trials

@@ -57,7 +57,7 @@ def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -
         return _("Removed the example “%(name)s”.") % {"name": visible(example.name)}
     name, expect = data.get(NAME, "").strip(), data.get(EXPECT, "").strip()
     values = jsonrpc.write(arguments.parsed_values).decode()
-    known = {each.name for each in Example.objects.of(row)}
+    names = {each.name for each in Example.objects.of(row)}
     if not name:
         raise NotKept(_("Give the example a name."))
     if problem := text_problem(name) or text_problem(expect):
@@ -66,7 +66,7 @@ def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -
         raise NotKept(_("Name or expected text is too long."))
     if len(values) > MAX_VALUES:
         raise NotKept(_("The values are too large to be kept."))
-    if name not in known and len(known) >= MAX_EXAMPLES:
+    if name not in names and len(names) >= MAX_EXAMPLES:
         raise NotKept(
             _("There are %(most)d examples already.") % {"most": MAX_EXAMPLES}
         )

@@ -323,13 +323,13 @@ class TrialLines:
             run_trial(self._plan, messages.put_nowait)
         )
         task.add_done_callback(lambda _: messages.put_nowait(None))
-        left = MAX_LINES
+        lines_left = MAX_LINES
         try:
             yield _json_line({"to": "begun", "once": self._ticket})
             while (message := await messages.get()) is not None:
-                has_room = left and not message.from_client
+                has_room = lines_left and not message.from_client
                 if has_room and (text := notification_line(message)):
-                    left -= 1
+                    lines_left -= 1
                     yield _json_line({"to": "along", "text": text})
             if not task.cancelled():
                 with translation.override(self._language):

@@ -113,9 +113,9 @@ class TryPages(PublishedAdmin[Definition]):
             "This site reads forms of at most %(size)s, so nothing was run."
         ) % {"size": filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}
         if isinstance(error, TooManyFieldsSent):
-            most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+            max_fields = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
             message = _("The form has more than %(most)s fields, so nothing was run.")
-            page.problem = message % {"most": most}
+            page.problem = message % {"most": max_fields}
         response = self._render_try_page(request, row, page.page_context())
         response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return response

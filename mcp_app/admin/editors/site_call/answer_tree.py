@@ -66,16 +66,16 @@ def _containers(path: str, value: object, levels: int) -> Iterator[tuple[str, ob
 
 def _part_of(path: str, value: object) -> Part:
     levels = MAX_LEVELS - len(path.split(".") if path else ())
-    part, left = Part(path, _sample_of(value)), MAX_MEMBERS
+    part, places = Part(path, _sample_of(value)), MAX_MEMBERS
     waiting = deque([(part, "", value)])
     while waiting:
         holder, above, members = waiting.popleft()
         for name, inner in _members_of(members, is_part=holder is part).items():
             inner_path = _join_names(above, name)
-            if not left or not _is_plain(name) or len(inner_path) > MAX_PATH:
+            if not places or not _is_plain(name) or len(inner_path) > MAX_PATH:
                 part.more += 1
                 continue
-            left -= 1
+            places -= 1
             member = Part(inner_path, _sample_of(inner))
             holder.members.append(member)
             if isinstance(inner, dict) and len(inner_path.split(".")) < levels:
@@ -134,14 +134,14 @@ def parts_of_names(text: str) -> list[Part]:
         return []
     parts = []
     for path, members in names.items():
-        part, known = Part(path), dict[str, list[Part]]()
+        part, members_of = Part(path), dict[str, list[Part]]()
         for each in members if isinstance(members, list) else ():
-            if isinstance(each, str) and each not in known:
+            if isinstance(each, str) and each not in members_of:
                 member = Part(each)
-                known[each] = member.members
+                members_of[each] = member.members
                 # No tree of an answer is deeper: the page would nest what was sent.
                 above = each.rpartition(".")[0] if each.count(".") < MAX_LEVELS else ""
-                known.get(above, part.members).append(member)
+                members_of.get(above, part.members).append(member)
         parts.append(part)
     return parts
 
@@ -155,8 +155,8 @@ def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
         parts.append(part)
     for other in parts:
         other.ticked = other is part
-    known = {each.path: each for each in _all(part.members)}
-    part.members += [Part(each, lacks) for each in keep if each not in known]
+    paths = {each.path: each for each in _all(part.members)}
+    part.members += [Part(each, lacks) for each in keep if each not in paths]
     for each in _all(part.members):
         each.ticked = not keep or any(
             f"{path}.".startswith(f"{each.path}.")

@@ -268,7 +268,7 @@ class CallForm(OneForm):
         elif rest and part in self.rows:
             which, _dot, name = rest.partition(".")
             for at, row in enumerate(self.rows[part].ordered_forms):
-                # Own words stand under their status, all else under its number.
+                # An error text has its status as its key, other rows have their number.
                 if which == (str(at) if name else row.cleaned_data["name"]):
                     row.add_error(name or "value", message)
                     self.add_error(None, self.wrong_row)
@@ -276,9 +276,9 @@ class CallForm(OneForm):
     def build_config(self) -> JsonObject:
         config = self._typed_config()
         if self.pasted is not None:
-            # What was said of another call is left behind, apart from its own words.
-            own = {"errors": config["errors"]} if config.get("errors") else {}
-            config = {**self.pasted.config, **own}
+            # A pasted call replaces all but the texts for errors.
+            errors = {"errors": config["errors"]} if config.get("errors") else {}
+            config = {**self.pasted.config, **errors}
         self.typed_config = config
         self.named = [
             form.part_name()
@@ -335,16 +335,16 @@ class CallForm(OneForm):
 
 
 def _initial_part(part: CallPart, schema: JsonObject) -> dict[str, Any]:
-    known = schema.get("properties", {})
-    about = known.get(part.name)
+    props = schema.get("properties", {})
+    about = props.get(part.name)
     text = about.get("description", "") if isinstance(about, dict) else ""
     return {
         "part": part,
         "name": part.name,
         # An input has one line.
         "description": " ".join(str(text).split()),
-        "is_known": part.name in known,
-        "optional": part.name in known and part.name not in schema.get("required", ()),
+        "is_known": part.name in props,
+        "optional": part.name in props and part.name not in schema.get("required", ()),
     }
 
 

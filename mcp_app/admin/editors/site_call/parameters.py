@@ -55,8 +55,8 @@ class NamedPart:
 def parts_of_call(config: JsonObject) -> list[CallPart]:
     """Return the values that can change, then the names within other texts."""
     parts = [*_plain_values(config)][:MAX_PARTS]
-    known = {part.name for part in parts}
-    names = sorted(names_in_value(config) - known)
+    plain_names = {part.name for part in parts}
+    names = sorted(names_in_value(config) - plain_names)
     return [*parts, *(CallPart((), "", f"{{{{{each}}}}}") for each in names)]
 
 
@@ -115,10 +115,10 @@ def name_parts(
         if each.description:
             properties[each.name]["description"] = each.description
         is_in_path = each.name in names_in_value(config["path"])
-        others = [n for n in schema.get("required", ()) if n != each.name]
-        schema["required"] = others
+        required = [n for n in schema.get("required", ()) if n != each.name]
+        schema["required"] = required
         if is_in_path or not each.is_optional:
-            others.append(each.name)
+            required.append(each.name)
     config["path"] = "/".join(map(str, config["path"]))
     return config, schema
 

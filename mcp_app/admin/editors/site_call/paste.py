@@ -78,7 +78,7 @@ def _call_at(address: str) -> PastedCall:
         address = f"https://{address}"
     try:
         parts = urlsplit(address)
-        place = parts.hostname or "", parts.port or PORTS.get(parts.scheme)
+        host_and_port = parts.hostname or "", parts.port or PORTS.get(parts.scheme)
     except ValueError:
         # User and password stand before the host, and are never repeated.
         bare = re.sub(r"//[^/?#]*@", "//", address)
@@ -88,7 +88,7 @@ def _call_at(address: str) -> PastedCall:
     fitting = [
         each
         for each in usable_sites().values()
-        if (each.scheme, (each.host, each.port)) == (parts.scheme, place)
+        if (each.scheme, (each.host, each.port)) == (parts.scheme, host_and_port)
         and f"{parts.path}/".startswith(f"{each.prefix}/")
     ]
     if not fitting:
@@ -190,7 +190,7 @@ _QUOTED: Final = re.compile(
     r"""|(?P<end>(?<!\S)(?:[;&<>#]|\d>)|;(?!\S)|\|).*""",
     re.DOTALL,
 )
-"""What means more to bash, or PowerShell, than to `shlex`; and a command's end."""
+"""Signs that shells read and `shlex` does not; and a command's end."""
 _VARIABLE: Final = re.compile(r"\$(?:\w+|[({]\w+)|`\w+|%[A-Z_]{3,}%")
 """The beginnings of what a shell replaces."""
 _ESCAPES: Final = re.compile(
@@ -268,7 +268,7 @@ def _call_from_curl(text: str) -> PastedCall:
     left_out += [_key_of("-u")] if options.user else []
     left_out += [_("cookies")] if options.cookies else []
     left_out += [word for word in words if word in {"-k", "-L", *_OPTIONS["others"]}]
-    # A value may be secret: of what is unknown only the name is said.
+    # A value may be secret: of an unknown option only the name is shown.
     left_out += [
         visible(each.partition("=")[0])[: 40 if each.startswith("--") else 2]
         for each in rest
@@ -407,8 +407,8 @@ def _body_of(call: PastedCall, text: str, media_type: str) -> JsonObject:
         if isinstance(value, dict | list) or (bare and value is not None):
             if not bare:
                 call.remark = _("The body is JSON, so it is sent as application/json.")
-            own = {"type": media_type} if media_type not in ("", JSON) else {}
-            return {"json": value, **own}
+            stated = {"type": media_type} if media_type not in ("", JSON) else {}
+            return {"json": value, **stated}
     is_form = text[0] not in "{[<" and all("=" in each for each in text.split("&"))
     if bare in ("", FORM) and is_form:
         pairs = parse_qsl(text, keep_blank_values=True)
