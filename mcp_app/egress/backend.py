@@ -14,7 +14,7 @@ from mcp_app.egress.sites import Site, is_allowed, parse_address
 
 CONNECT_S: Final = 3.0
 IDLE_S: Final = 5.0
-"""So long a connection is kept: its address may change."""
+"""How long a connection is kept: its address may change."""
 MAX_KEEPALIVE_BYTES: Final = 32 * 1024
 """Bytes of an answer whose connection is kept.
 
@@ -61,7 +61,7 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
         self._size = 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return what came but its last byte, then that byte."""
+        """Return what came without its last byte, then that byte."""
         data, self._last = self._last, b""
         if not data:
             data = await self._below.read(max_bytes, timeout)
@@ -91,11 +91,11 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         """Return what httpcore2 asks for: "is_readable" after an answer."""
-        known = self._below.get_extra_info(info)
+        value = self._below.get_extra_info(info)
         if info != "is_readable":
-            return known
+            return value
         return (
-            known
+            value
             or self._last
             or self._size > MAX_KEEPALIVE_BYTES
             or self._is_more_in_tls()

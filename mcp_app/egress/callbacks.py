@@ -44,11 +44,11 @@ from mcp_app.protocol.json_types import JsonObject
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER: Final = 8 * KIB
 MAX_CONNECTIONS: Final = 4
-"""To one host at a time."""
+"""How many posts run to one host at a time."""
 MAX_SITES: Final = 256
 MAX_LINE: Final = 200
 LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1"))
-"""Where receivers may do without TLS while `DEBUG` is on: a developer tries them."""
+"""Hosts that need no TLS while `DEBUG` is on: a developer tries receivers there."""
 
 
 # -- settings --------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Callback:
 
 def read_callback(url: str) -> Callback:
     """Return the parts of an address; raise `UnusableCallback`."""
-    # It may hold a secret, anywhere: no sentence repeats it.
+    # An address may hold a secret anywhere: no sentence repeats it.
     address, _mark, query = url.partition("?")
     if len(url) > webhooks.MAX_URL_LENGTH:
         raise UnusableCallback(
@@ -141,8 +141,8 @@ def read_callback(url: str) -> Callback:
         ) from None
     begins = f"{site.url}{path}"
     trusted = any(begins.startswith(each) for each in options.receivers)
-    own = is_local or (bool(options.networks) and is_on_loopback(site.host))
-    if site.port != PORTS["https"] and not trusted and not own:
+    is_own_host = is_local or (bool(options.networks) and is_on_loopback(site.host))
+    if site.port != PORTS["https"] and not trusted and not is_own_host:
         raise UnusableCallback("must have the port 443.")
     return Callback(site.scheme, site.host, site.port, path, query, trusted)
 
@@ -163,8 +163,8 @@ class CallbackAnswer:
     body: bytes = field(default=b"", repr=False)
 
     def first_line(self, url: str, data: JsonObject) -> str:
-        """Return how it begins, without words of the address and of what was told."""
-        # Receivers repeat them, and both may be secret.
+        """Return how it begins, without words of the address and of the message."""
+        # Receivers repeat these words, and they may be secret.
         text = unescape(self.body.decode(errors="replace"))
         text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
         lines = text.strip().splitlines()
@@ -202,7 +202,7 @@ class Callbacks:
             )
         except EgressError as error:
             if error.status:
-                # What it says is of no use, but it has answered.
+                # The answer cannot be read, but there was one.
                 category = webhooks.category_of(error.status)
                 return CallbackAnswer(error=category, status=error.status)
             return CallbackAnswer(error=_category_of(error))

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 _GZIP: Final = zlib.MAX_WBITS | 16
 _DEFLATE: Final = 8
 _PIECE: Final = 256 * 1024
-"""So many bytes are inflated at once."""
+"""How many bytes are inflated at once."""
 
 
 REST_S: Final = 0.1
-"""So long a stream may last after its answer: one that ends keeps its connection."""
+"""How long a stream may last after its answer: if it ends, its connection is kept."""
 
 
 async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
@@ -68,7 +68,7 @@ async def read_stream(
     async for piece in pieces:
         if has_answer(piece):
             break
-    # Whatever comes after the answer, it is there.
+    # The answer is there, whatever comes after it.
     with suppress(Exception):
         async with asyncio.timeout(REST_S):
             async for _piece in pieces:
@@ -76,7 +76,7 @@ async def read_stream(
 
 
 async def decoded_pieces(
-    chunks: AsyncIterable[bytes], encoding: str, most: int
+    chunks: AsyncIterable[bytes], encoding: str, max_bytes: int
 ) -> AsyncIterator[bytes]:
     """Give a body of at most so many bytes; raise `TooLarge` or `Unreadable`.
 
@@ -90,12 +90,12 @@ async def decoded_pieces(
     decoder, coded_size, size = _Decoder(_WINDOWS[coding]), 0, 0
     async for chunk in _chunks_with_end(chunks):
         coded_size += len(chunk)
-        if coded_size > most:
-            raise _too_large(most)
+        if coded_size > max_bytes:
+            raise _too_large(max_bytes)
         for piece in decoder.decode_chunk(chunk):
             size += len(piece)
-            if size > most:
-                raise _too_large(most)
+            if size > max_bytes:
+                raise _too_large(max_bytes)
             yield piece
 
 
@@ -106,9 +106,9 @@ async def _chunks_with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]
     yield b""
 
 
-def _too_large(most: int) -> resolving.TooLarge:
+def _too_large(max_bytes: int) -> resolving.TooLarge:
     return resolving.TooLarge(
-        f"The answer is larger than {most:,} bytes.", submitted=True
+        f"The answer is larger than {max_bytes:,} bytes.", submitted=True
     )
 
 
@@ -163,7 +163,7 @@ _WINDOWS: Final[Mapping[str, int | None]] = {
     **{"": None, "identity": None},
     **{"gzip": _GZIP, "x-gzip": _GZIP, "deflate": 0},
 }
-"""The window by the coding: None for no compression, 0 where the first byte tells."""
+"""The window by the coding: None for no compression, 0 if the first byte tells."""
 
 
 # -- client ----------------------------------------------------------------------------
@@ -371,7 +371,7 @@ class _Progress:
 async def _send_with_retry(
     send: Callable[[], Awaitable[SiteAnswer]], request: SiteRequest, progress: _Progress
 ) -> SiteAnswer:
-    """Send it, once more where a kept connection turns out to be closed."""
+    """Send it, and once more if a kept connection turns out to be closed."""
     try:
         return await send()
     except resolving.Unreachable:
@@ -402,11 +402,11 @@ async def call_once(
     lookup: resolving.Lookup = resolving.system_lookup,
 ) -> SiteAnswer:
     """Send a request over connections of its own, which are closed then."""
-    own = Connections(lookup)
+    client = Connections(lookup)
     try:
-        return await own.call_site(site, request, access_request)
+        return await client.call_site(site, request, access_request)
     finally:
-        await own.close()
+        await client.close()
 
 
 _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = (
@@ -424,6 +424,6 @@ def connections() -> Connections:
 
 async def close_connections() -> None:
     """Close the connections of the running loop, if it made any."""
-    own = _of_loops.pop(asyncio.get_running_loop(), None)
-    if own is not None:
-        await own.close()
+    client = _of_loops.pop(asyncio.get_running_loop(), None)
+    if client is not None:
+        await client.close()

@@ -23,9 +23,9 @@ from mcp_app.pools.database import judges
 # What a site's calls carry besides the request: never shown, logged or sent back.
 
 CALLER_S: Final = 10.0
-"""So long a function may look for the headers of a caller."""
+"""How long a function may look for the headers of a caller."""
 SHORTEST: Final = 8
-"""Characters of a secret that is looked for in answers: shorter ones are words."""
+"""The least length of secrets that are looked for: shorter ones are words."""
 BLOT: Final = "•••"
 
 logger = logging.getLogger("mcp_app.egress")
@@ -67,7 +67,7 @@ class Secrets:
 
 
 _PARTS: Final = re.compile(r'[^\s=;,"]++(?!=[^\s=;,])')
-"""The parts of cookies and of schemes with parameters, but no name before a value."""
+"""Finds the parts of cookies and of schemes with parameters, without names."""
 
 
 def _decode_basic(value: str) -> Iterable[str]:
@@ -164,7 +164,7 @@ class SiteAnswer:
     body: bytes = field(repr=False)
     took: float
     secrets: Secrets
-    """What must not come out of the answer."""
+    """The secrets that must not leave the answer."""
 
     @property
     def media_type(self) -> str:

@@ -25,7 +25,7 @@ class EgressError(Exception):
         self.message = message
         self.sent = submitted
         self.status = 0
-        """That of an answer that cannot be used, 0 for none."""
+        """The status of an answer that cannot be used, 0 without an answer."""
 
 
 class Forbidden(EgressError):
@@ -36,7 +36,7 @@ class Unreachable(EgressError):
     """The other site cannot be had: no name, no connection, no whole answer."""
 
     why: Literal["", "tls", "slow"] = ""
-    """What kept the connection from being made, if that is known."""
+    """Why there was no connection, if that is known."""
 
 
 class TooSlow(EgressError):
@@ -55,9 +55,9 @@ class Unreadable(EgressError):
 # The addresses of a name, looked up in threads that nobody waits for at the end.
 
 LOOKUP_S: Final = 3.0
-"""So long a call waits for the addresses of a name."""
+"""How long a call waits for the addresses of a name."""
 LOOKUPS: Final = 4
-"""So many names are looked up at once."""
+"""How many names are looked up at once."""
 
 Lookup: TypeAlias = Callable[[str, int], Sequence[str]]
 
@@ -105,5 +105,5 @@ class Resolver:
     ) -> None:
         del self._running[key]
         if not task.cancelled():
-            # Whoever asked may have gone; nobody else reports it.
+            # The caller may have gone: then nobody else reports the error.
             task.exception()

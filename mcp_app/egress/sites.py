@@ -176,7 +176,7 @@ Timeout: TypeAlias = Annotated[
 
 
 class Options(BaseModel, extra="forbid", strict=True):
-    """What the settings may say of where another host is, and how it is known."""
+    """Options that say where another host is, and how its certificate is checked."""
 
     networks: Networks = []
     ca: CaPath = ""
@@ -296,7 +296,7 @@ _URL: Final = re.compile(
 )
 _SLASH: Final = re.compile(r"[/\\]")
 _NUMBERS: Final = re.compile(r"(.*\.)?(0[xX][0-9A-Fa-f]*|[0-9]+)")
-"""Hosts that systems read as addresses in unusual forms: 127.1, 0x7f000001."""
+"""Hosts that systems read as addresses: 127.1, 0x7f000001."""
 
 
 def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, Any]:
