@@ -37,18 +37,18 @@ NOT_SERVED: Final = 2
 def find_server(slug: str, returncode: int = 1) -> Server:
     """Return the server with this slug.
 
-    Raises CommandError, which names those that there are.
+    Raises CommandError, which names the servers that exist.
     """
     server = Server.objects.filter(slug=slug).first()
     if server is not None:
         return server
     rows = Server.objects.order_by("pk").values_list("slug", flat=True)
     slugs = [repr(row) for row in rows[: MAX_SLUGS + 1]]
-    more = " and more" if len(slugs) > MAX_SLUGS else ""
-    known = f"There are: {', '.join(slugs[:MAX_SLUGS])}{more}."
+    ending = " and more" if len(slugs) > MAX_SLUGS else ""
+    names = f"There are: {', '.join(slugs[:MAX_SLUGS])}{ending}."
     raise CommandError(
         f"There is no MCP server {slug!r} here."
-        f" {known if slugs else 'There is none yet.'}",
+        f" {names if slugs else 'There is none yet.'}",
         returncode=returncode,
     )
 
@@ -100,7 +100,7 @@ def run_as(
             revision=LATEST,
             name="manage.py",
             capabilities=capabilities,
-            # Whoever has a shell needs nobody's agreement.
+            # A person with a shell needs nobody's agreement.
             approved=True,
         )
         return await work(caller)

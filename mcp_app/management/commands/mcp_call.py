@@ -71,7 +71,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            # What a tool prints is no result.
+            # Text that a tool prints is no result.
             with redirect_stdout(sys.stderr):
                 answer = run_as(
                     options["user"], CAPABILITIES, partial(self._call_tool, options)
@@ -194,9 +194,9 @@ async def _is_agreed(question: str) -> bool:
 def _parse_known_options(
     parser: CommandParser, args: Sequence[str] | None = None
 ) -> argparse.Namespace:
-    known, rest = argparse.ArgumentParser.parse_known_args(parser, args)
-    known.rest = rest
-    return known
+    options, words = argparse.ArgumentParser.parse_known_args(parser, args)
+    options.rest = words
+    return options
 
 
 async def _find_tool(client: InProcessClient, name: str) -> JsonObject:
@@ -215,7 +215,7 @@ async def _find_tool(client: InProcessClient, name: str) -> JsonObject:
 
 
 def _read_arguments(options: Mapping[str, Any], schema: JsonObject) -> JsonObject:
-    """Return the tool's arguments; raise CommandError for what cannot be read."""
+    """Return the tool's arguments; raise CommandError if they cannot be read."""
     properties: JsonObject = schema.get("properties", {})
     arguments = _read_json(options["arguments"])
     texts_by_name: dict[str, list[str]] = {}
@@ -226,9 +226,9 @@ def _read_arguments(options: Mapping[str, Any], schema: JsonObject) -> JsonObjec
         if name not in properties:
             name = name.replace("-", "_")
         if name not in properties or not option.startswith("--"):
-            known = ", ".join(f"--{each}" for each in properties) or "none"
+            names = ", ".join(f"--{each}" for each in properties) or "none"
             raise _usage_error(
-                f"{option} is no option of {options['name']}. It has: {known}."
+                f"{option} is no option of {options['name']}. It has: {names}."
             )
         if not has_value:
             is_switch = not words or words[0].startswith("--")
@@ -284,8 +284,8 @@ def _types_of(schema: object) -> set[str]:
     """Return the JSON types that a schema allows, as far as it names them."""
     if not isinstance(schema, dict):
         return set()
-    own = schema.get("type", [])
-    types = {own} if isinstance(own, str) else set(own)
+    stated = schema.get("type", [])
+    types = {stated} if isinstance(stated, str) else set(stated)
     for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         types |= _types_of(each)
     if "enum" in schema or "const" in schema:
@@ -295,7 +295,7 @@ def _types_of(schema: object) -> set[str]:
 
 
 def _hint(schema: JsonObject) -> str:
-    """Return what may be typed, in brackets."""
+    """Return the possible answers, in brackets."""
     choices = [*schema.get("enum", ())]
     choices += [each.get("const") for each in schema.get("oneOf", ())]
     parts = ["/".join(map(str, choices)) or str(schema.get("type", ""))]

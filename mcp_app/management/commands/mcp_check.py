@@ -170,8 +170,8 @@ def _try_clients(
     user: AbstractBaseUser | None,
     token: str,
 ) -> list[Finding]:
-    # Nobody but this site is spoken to as a client.  What only the documents of other
-    # sites lack hides nothing of this one.
+    # A client speaks only to this site.  A problem with the documents of other sites
+    # hides nothing of this one.
     if has_problem(finding for finding in findings if finding.rule != DOCUMENTS):
         message = "Clients were not tried: first mend what is a problem."
         return [Finding("revisions", Grade.UNKNOWN, message)]
@@ -187,13 +187,13 @@ def _try_clients(
         message = "Nothing was tried as a client."
         return [Finding("revisions", Grade.UNKNOWN, message, why)]
     with nullcontext(token) if user is None else token_for(user, server) as shown:
-        known = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
-        return judge_revisions(known.run_each_revision(), has_token=True)
+        speaker = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
+        return judge_revisions(speaker.run_each_revision(), has_token=True)
 
 
 @sensitive_variables()
 def _environment_token() -> str:
-    """Return the token of the environment, or ""; raise CommandError for what is none.
+    """Return the token of the environment, or ""; raise CommandError if it is none.
 
     A file often has the end of a line behind it.
     """

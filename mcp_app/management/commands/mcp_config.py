@@ -137,9 +137,9 @@ class Command(BaseCommand):
             raise CommandError(f"{client.title} starts no servers: it uses HTTP alone.")
         for each in TRANSPORTS:
             if texts[each] and transport in (each, ""):
-                place = f"{client.title}, {each}: {client.place_for_people}"
+                heading = f"{client.title}, {each}: {client.place_for_people}"
                 # Stdout may be piped.  Stderr is red unless another style is given.
-                self.stderr.write(place.rstrip(": "), str)
+                self.stderr.write(heading.rstrip(": "), str)
                 self.stdout.write(texts[each])
 
     def _tell_of_token(self, client: ClientProgram, server: Server, token: str) -> None:

@@ -108,12 +108,12 @@ def _read_files(name: str) -> dict[str, bytes]:
 
 def _read_file(name: str) -> bytes:
     """Read a file, but at most one byte more than is allowed."""
-    most = bundle.MOST_BYTES + 1
+    max_bytes = bundle.MOST_BYTES + 1
     if name == "-":
-        return sys.stdin.buffer.read(most)
+        return sys.stdin.buffer.read(max_bytes)
     try:
         with Path(name).open("rb") as file:
-            return file.read(most)
+            return file.read(max_bytes)
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
 

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         total = 0
         try:
             for each in expired:
-                # Portion by portion, until there is none.
+                # Delete one batch after another, until there is none.
                 rows = each.count() if dry else sum(iter(each.remove, None))
                 total += rows
                 self.stdout.write(f"  {each.what:<{width}}  {rows:>10,}")

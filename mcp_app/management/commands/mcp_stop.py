@@ -195,7 +195,7 @@ def _stops_of_name(what: str, name: str) -> list[Stop]:
 
 
 def _remaining_stops() -> str:
-    """Name what stays stopped; "" for nothing."""
+    """Name what stays stopped; "" if nothing does."""
     rows = [each.what for each in Stop.objects.on()]
     return f" Still stopped: {', '.join(dict.fromkeys(rows))}." if rows else ""
 

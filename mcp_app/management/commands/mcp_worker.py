@@ -19,7 +19,7 @@ from mcp_app.server.run import End
 from mcp_app.transports.stdio.server import stop_at_signals
 
 LOOK_S: Final = 1.0
-"""An idle worker looks so often for tasks that wait."""
+"""How often an idle worker looks for tasks that wait."""
 RETRY_S: Final = 5.0
 NOT_WANTED: Final = (
     'MCP["TASKS"] is {value!r}: others run the tasks. Set it to "worker", and restart'
@@ -60,10 +60,10 @@ class Command(BaseCommand):
         patience = options["patience"]
         if not 0 <= patience <= MAX_SECONDS:
             raise CommandError(f"--patience is {patience:g}: it must be 0 or more.")
-        places, most = options["places"], mcp_settings.threads
-        least = 0 if delivers else 1
-        if not least <= places <= most:
-            message = f"--places is {places}: it must be from {least} to {most}."
+        places, highest = options["places"], mcp_settings.threads
+        lowest = 0 if delivers else 1
+        if not lowest <= places <= highest:
+            message = f"--places is {places}: it must be from {lowest} to {highest}."
             raise CommandError(message)
         connections.close_all()
         places = places if runs_tasks else 0
