@@ -76,7 +76,7 @@ _IN_CODE = {
     "media-type-missing": "Set mime_type=….",
     "name-refused": "Give the decorator another name.",
 }
-"""What a developer writes, by rule."""
+"""The line that a developer writes, by rule."""
 
 
 @advising_check
@@ -102,8 +102,8 @@ def check_rows(app_configs: object, databases: Aliases = None, **_: Any) -> Mess
     try:
         # A statement that fails must not spoil a transaction around the check.
         with translation.override(None), transaction.atomic(using=alias):
-            there = _has_tables(alias)
-            return _grouped_messages(survey.row_findings(mcp)) if there else []
+            has_tables = _has_tables(alias)
+            return _grouped_messages(survey.row_findings(mcp)) if has_tables else []
     except Error as error:
         message = f"The definitions made in the admin could not be checked: {error}"
         hint = "After an update of the app, run manage.py migrate."
@@ -124,24 +124,24 @@ def _has_tables(alias: str) -> bool:
 
 
 def _grouped_messages(findings: Iterable[SurveyFinding]) -> Messages:
-    """Return messages, of each rule the first ones and how many more there are."""
+    """Return the first messages of each rule, and how many more there are."""
     groups: defaultdict[tuple[Level, str], list[SurveyFinding]] = defaultdict(list)
     for finding in findings:
         groups[finding.finding.level, finding.finding.rule].append(finding)
     return [
-        _finding_message(each, len(group) - PER_RULE if place == PER_RULE else 0)
+        _finding_message(each, len(group) - PER_RULE if count == PER_RULE else 0)
         for group in groups.values()
         # Sorted as the command prints them, so that "And … more" ends the last one.
-        for place, each in enumerate(sorted(group, key=_finding_sentence)[:PER_RULE], 1)
+        for count, each in enumerate(sorted(group, key=_finding_sentence)[:PER_RULE], 1)
     ]
 
 
-def _finding_message(each: SurveyFinding, more: int) -> checks.CheckMessage:
+def _finding_message(each: SurveyFinding, rest_count: int) -> checks.CheckMessage:
     rule, level = each.finding.rule, each.finding.level
     letter, kind = _SERIOUSNESS[level]
-    others = f" And {more} more of this kind." if more else ""
+    rest = f" And {rest_count} more of this kind." if rest_count else ""
     return kind(
-        _finding_sentence(each) + others,
+        _finding_sentence(each) + rest,
         hint=_IN_CODE.get(rule) if each.in_code else None,
         id=f"mcp_app.{letter}{RULES[rule]}",
     )
@@ -160,12 +160,12 @@ def _finding_sentence(each: SurveyFinding) -> str:
 
 def check_permissions(app_configs: object, **_: Any) -> Messages:
     """Report permissions in code that no model has: nobody would be let in."""
-    known: set[str] = set()
+    permissions: set[str] = set()
     for options in (model._meta for model in apps.get_models()):
         names = [name for name, _label in options.permissions]
         for action in options.default_permissions:
             names.append(get_permission_codename(action, options))
-        known.update(f"{options.app_label}.{name}" for name in names)
+        permissions.update(f"{options.app_label}.{name}" for name in names)
     demanded = {permission: key for key, permission in _demanded_permissions()}
     return [
         checks.Warning(
@@ -174,7 +174,7 @@ def check_permissions(app_configs: object, **_: Any) -> Messages:
             id="mcp_app.W003",
         )
         for permission, key in demanded.items()
-        if permission not in known
+        if permission not in permissions
     ]
 
 
@@ -321,7 +321,7 @@ def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Me
     if using not in (databases or ()):
         return []
     try:
-        known = conf.current_settings().authentication
+        methods = conf.current_settings().authentication
         # A statement that fails must not spoil a transaction around the check.
         with transaction.atomic(using=using):
             rows = _server_rows(using)
@@ -337,7 +337,7 @@ def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Me
         if row.slug == CARD_PART:
             sentence = f"The server “{CARD_PART}” has the address of a server's card."
             messages.append(checks.Error(sentence, hint=hint, id="mcp_app.E030"))
-        lacking = [each for each in row.access_names if each not in (*known, PUBLIC)]
+        lacking = [each for each in row.access_names if each not in (*methods, PUBLIC)]
         if lacking:
             names = ", ".join(f"“{visible(name)}”" for name in lacking)
             sentence = (

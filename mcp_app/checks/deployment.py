@@ -68,7 +68,7 @@ def check_deployment(app_configs: object, **_: Any) -> Messages:
 
 
 def _redirecting(public_url: str) -> Iterator[str]:
-    """Yield the settings that redirect who calls the endpoint by another address.
+    """Yield the settings that redirect calls to another address of the endpoint.
 
     Where the site names the address that it gives to people, they have the right one.
     """
@@ -95,14 +95,14 @@ def _local_layer_info(alias: str) -> checks.CheckMessage:
 # Whether our database is set up for what is promised, and has connections enough.
 
 OLD_MIGRATION: Final = ("mcp_app", "0001_initial")
-"""Only databases that a version before the first release made have it."""
+"""Only databases from before the first release have it."""
 
 
 @advising_check
 def check_databases(
     app_configs: object, databases: Aliases = None, **_: Any
 ) -> Messages:
-    """Report settings of our database with which what is promised does not hold.
+    """Report settings of our database that break what is promised.
 
     It is asked only where `--database` names it.
     """
@@ -134,7 +134,7 @@ def check_databases(
 
 
 def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
-    """Yield a warning where all processes may need more connections than there are."""
+    """Yield a warning if all processes may need more connections than there are."""
     try:
         threads = conf.current_settings().threads
     except ImproperlyConfigured:
@@ -152,11 +152,11 @@ def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
             " some for the site's own pages.",
             id="mcp_app.W017",
         )
-    there, processes = durability.most_connections(using), _processes(using)
-    if there is not None and (total := processes * usual) > there:
+    limit, processes = durability.most_connections(using), _processes(using)
+    if limit is not None and (total := processes * usual) > limit:
         yield checks.Warning(
             f"{processes} processes with {usual} connections each need {total}, but"
-            f" the database allows {there}; it refuses any more. The site's own pages"
+            f" the database allows {limit}; it refuses any more. The site's own pages"
             " need some, too.",
             hint='Run fewer processes, lower MCP["THREADS"], or raise max_connections'
             " or the CONNECTION LIMIT of the role or the database.",

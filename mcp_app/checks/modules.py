@@ -22,7 +22,7 @@ from mcp_app.checks.settings import Messages
 from mcp_app.interface.server import OWN_TOOLS
 
 OURS: Final = b"mcp_app"
-"""What a module with definitions imports; others of that name are not ours."""
+"""What modules with definitions import; without it, a module is not ours."""
 LIBRARIES: Final = frozenset(["site-packages", "dist-packages"])
 """Folders that are not the site's, even if they are in its folder."""
 SETUP_COMMANDS: Final = (["makemigrations"], ["migrate"], ["createsuperuser"])
@@ -45,7 +45,7 @@ def check_modules(app_configs: object, **_: Any) -> Messages:
 
 def check_toolsets(app_configs: object, **_: Any) -> Messages:
     """Report what toolsets cannot make, and names of tools that are ours."""
-    # Asked for tools, the registry makes them.
+    # The registry makes its tools when it is asked for them.
     if not (mcp.tools or mcp.toolsets):
         return []
     message = checks.Warning if sys.argv[1:2] in SETUP_COMMANDS else checks.Error
@@ -82,11 +82,11 @@ def _has_admin_page(name: str) -> bool:
 
 def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
     below = Path(*name.split(".")).with_suffix(".py")
-    known = {str(Path(app.path, below)) for app in apps.get_app_configs()}
-    known |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
+    paths = {str(Path(app.path, below)) for app in apps.get_app_configs()}
+    paths |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
     for folder, dotted in sorted(_candidate_folders().items()):
         path = folder / below
-        if str(path) not in known and _has_definitions(path):
+        if str(path) not in paths and _has_definitions(path):
             message = (
                 f"{path} is not imported, because its package is in no installed app."
             )

@@ -110,13 +110,13 @@ def check_settings(app_configs: object, **_: Any) -> Messages:
             for each in current.disabled_tools
             if each not in OWN_TOOLS
         ),
-        # Values of the wrong type are told of; nothing more can be said of them.
+        # Values of the wrong type are reported already: check nothing else of them.
         *(() if wrong else _unusable_values(current)),
     ]
 
 
 MOVED: Final[dict[str, str]] = {}
-"""Paths that settings had in the minor version before, and those of now."""
+"""Paths of the minor version before, and the paths of now."""
 
 
 def _moved_path_errors() -> Iterator[checks.CheckMessage]:
@@ -261,7 +261,7 @@ def _unusable_kinds() -> Iterator[checks.CheckMessage]:
 
 
 def _pointless(current: conf.McpSettings) -> Iterator[str]:
-    """Yield a sentence for each address or name that nothing can have."""
+    """Yield a sentence for each address or name that nothing can match."""
     urls = [] if current.public_url is None else [current.public_url]
     for key, values, form, example in (
         ("PUBLIC_URL", urls, URL, "https://mcp.example.com"),
