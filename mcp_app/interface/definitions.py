@@ -258,12 +258,12 @@ def _read_members(kind: Any, noun: str, value: object, depth: int = 0) -> list[A
         return _members_reader(kind).validate_json(jsonrpc.write(value))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-    known = ", ".join(sorted(map(to_camel, kind.__dataclass_fields__)))
+    names = ", ".join(sorted(map(to_camel, kind.__dataclass_fields__)))
     rule = problem["msg"].replace("Input should be", "it must be")
     match problem["type"]:
         case "unexpected_keyword_argument":
             name = visible(str(problem["loc"][-1]))
-            sentence = f"An {noun} has no member “{name}”; it may have: {known}."
+            sentence = f"An {noun} has no member “{name}”; it may have: {names}."
         case "value_error":
             sentence = rule.removeprefix("Value error, ")
         case "dataclass_type":
@@ -271,8 +271,8 @@ def _read_members(kind: Any, noun: str, value: object, depth: int = 0) -> list[A
         case "missing":
             sentence = f"An {noun} needs “{problem['loc'][-1]}”."
         case _:
-            place = jsonrpc.path_text(problem["loc"][depth:])
-            sentence = f"{place} of the {noun}s is {problem['input']!r:.80}: {rule}."
+            path = jsonrpc.path_text(problem["loc"][depth:])
+            sentence = f"{path} of the {noun}s is {problem['input']!r:.80}: {rule}."
     raise ValueError(sentence)
 
 

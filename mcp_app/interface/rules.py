@@ -168,34 +168,34 @@ def suggestions_problem(suggestions: Sequence[str]) -> str | None:
     return None
 
 
-def visible(text: str, most: int | None = MESSAGE) -> str:
+def visible(text: str, limit: int | None = MESSAGE) -> str:
     """Return a text with its hidden characters written as ⟦U+202E⟧.
 
-    It is cut after `most` characters; None leaves it whole.
+    It is cut after `limit` characters; None leaves it whole.
     """
     escaped = _HIDDEN.sub(lambda hidden: f"⟦U+{ord(hidden.group()):04X}⟧", text)
-    return escaped if most is None or len(escaped) <= most else f"{escaped[:most]}…"
+    return escaped if limit is None or len(escaped) <= limit else f"{escaped[:limit]}…"
 
 
-def one_line(text: str, most: int) -> str:
-    """Return a text as one line without hidden characters, cut to `most` characters.
+def one_line(text: str, limit: int) -> str:
+    """Return a text as one line without hidden characters, cut to `limit` characters.
 
     For what must be kept however it was written; `text_problem` refuses instead.
     """
     line = _without_hidden(text)
-    return line if len(line) <= most else _without_hidden(f"{line[: most - 1]}…")
+    return line if len(line) <= limit else _without_hidden(f"{line[: limit - 1]}…")
 
 
 def _without_hidden(text: str) -> str:
     while _HIDDEN.search(text):
         # What one of them stood beside may be hidden without it.
-        text = _HIDDEN.sub(lambda found: " " if found.group().isspace() else "", text)
+        text = _HIDDEN.sub(lambda match: " " if match.group().isspace() else "", text)
     return " ".join(text.split())
 
 
-def _length_problem(what: str, text: str, most: int) -> str:
+def _length_problem(what: str, text: str, limit: int) -> str:
     start, size = visible(text, 40), len(text)
-    return f"“{start}” has {size} characters; a {what} has at most {most}."
+    return f"“{start}” has {size} characters; a {what} has at most {limit}."
 
 
 # -- access requirements ---------------------------------------------------------------
@@ -217,12 +217,12 @@ class AccessRequirements:
     def __bool__(self) -> bool:
         return bool(self.permissions or self.groups or self.rules)
 
-    def combined_with(self, others: AccessRequirements) -> AccessRequirements:
+    def combined_with(self, demands: AccessRequirements) -> AccessRequirements:
         """Return what is demanded where both are."""
         return AccessRequirements(
-            permissions=tuple(dict.fromkeys((*self.permissions, *others.permissions))),
-            groups=tuple(dict.fromkeys((*self.groups, *others.groups))),
-            rules=tuple(dict.fromkeys((*self.rules, *others.rules))),
+            permissions=tuple(dict.fromkeys((*self.permissions, *demands.permissions))),
+            groups=tuple(dict.fromkeys((*self.groups, *demands.groups))),
+            rules=tuple(dict.fromkeys((*self.rules, *demands.rules))),
         )
 
 
