@@ -302,7 +302,7 @@ def take_over(
     Publishes nothing.  Raises `DocumentError` if the document is gone.
     """
     changed: list[Tool] = []
-    kept_columns: list[str] = []
+    own_columns: list[str] = []
     with transaction.atomic():
         row = lock_document(document)
         offers = offers_in(row)
@@ -314,7 +314,7 @@ def take_over(
             tool = operation.tool
             for each in compared.differences:
                 if each.is_own:
-                    kept_columns.append(f"{tool.name}: {each.column}")
+                    own_columns.append(f"{tool.name}: {each.column}")
                 else:
                     value = column_value(each.column, each.now)
                     setattr(tool, each.column, value)
@@ -327,7 +327,7 @@ def take_over(
             store_findings(tool, registry)
             changed.append(tool)
         count_differing(row)
-    return changed, kept_columns
+    return changed, own_columns
 
 
 # -- making ----------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class SiteRows:
     def only_here(self, bundle: Bundle) -> int:
         """Return how many rows the bundle does not name."""
         rows = [self.rows.get(entry.identity) for entry in bundle.entries]
-        named_count = sum(row is not None and not says_nothing(row) for row in rows)
+        rows_here = sum(row is not None and not says_nothing(row) for row in rows)
         silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
         counts: list[Any] = []
         for model in LISTS.values():
@@ -82,7 +82,7 @@ class SiteRows:
             one = rows_of_model.annotate(one=Value(1)).values("one")
             counted = one.annotate(count=Count("pk"))
             counts.append(counted.values_list("count", flat=True))
-        return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - named_count
+        return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - rows_here
 
     # -- loading ----------------------------------------------------------------------
 
