@@ -37,12 +37,12 @@ def _handle_migration(using: str, **details: object) -> None:
     # such tables, and states between two migrations others than these models.
     if "plan" not in details or using != router.db_for_write(DefinitionVersion):
         return
-    if _is_up_to_date(using):
+    if is_up_to_date(using):
         make_overlays(mcp)
         store_all_findings(mcp, only_code=True)
 
 
-def _is_up_to_date(using: str) -> bool:
+def is_up_to_date(using: str) -> bool:
     """Whether all migrations of this app are applied, or it has none.
 
     In a schema of a tenant they may be recorded as applied, with no table made.

@@ -7,6 +7,8 @@ from time import sleep
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error as DatabaseError
+from django.db import router
 from django.db.models import F
 from django.utils import timezone
 
@@ -16,6 +18,7 @@ from mcp_app.models import AccessToken, EventSubscription, Session, Task, Worker
 from mcp_app.models.occurrences import OCCURRENCES
 from mcp_app.models.topics import COUNTER, Counter
 from mcp_app.models.workers import LIVE_MS
+from mcp_app.publishing.overlays import is_up_to_date
 from mcp_app.streams.tasks import RESTORED, error_text
 
 GAP: Final = 10**9
@@ -33,9 +36,16 @@ class Command(BaseCommand):
         parser.add_argument("--clone", action="store_true", help=text)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _check_nobody_serves()
-        for count, what in _mend_rows(is_clone=options["clone"]):
-            self.stdout.write(f"{count:>10,}  {what}")
+        try:
+            if not is_up_to_date(router.db_for_write(Worker)):
+                raise CommandError("Migrations are not applied. Run `migrate` first.")
+            _check_nobody_serves()
+            for count, what in _mend_rows(is_clone=options["clone"]):
+                self.stdout.write(f"{count:>10,}  {what}")
+        except DatabaseError as error:
+            raise CommandError(
+                f"Mend this, and run the command again. The database refused: {error}"
+            ) from error
 
 
 def _check_nobody_serves() -> None:

@@ -7,7 +7,9 @@ from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 
 from mcp_app import models as tables
 from mcp_app.management.commands import mcp_restored
@@ -48,6 +50,19 @@ def test_what_ends_and_what_stays() -> None:
         assert json.loads(row.error)["message"] == RESTORED
     states = dict(tables.Task.objects.values_list("pk", "status"))
     assert (states[again.pk], states[ended.pk]) == ("working", "completed")
+
+
+def test_why_nothing_is_mended() -> None:
+    if connection.vendor == "sqlite":
+        connection.connection.execute("PRAGMA query_only = 1")
+        try:
+            with pytest.raises(CommandError, match="to write"), transaction.atomic():
+                restored()
+        finally:
+            connection.connection.execute("PRAGMA query_only = 0")
+    MigrationRecorder(connection).migration_qs.filter(app="mcp_app").delete()
+    with pytest.raises(CommandError, match="not applied"):
+        restored()
 
 
 def test_a_clone_lets_nobody_in_and_tells_nobody() -> None:
