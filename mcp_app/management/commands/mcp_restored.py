@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import sleep
+from time import sleep, time_ns
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import router
-from django.db.models import F
+from django.db.models import Case, F, When
 from django.utils import timezone
 
 from mcp_app.account.connected_apps import end_connected_apps
@@ -22,7 +22,10 @@ from mcp_app.publishing.overlays import is_up_to_date
 from mcp_app.streams.tasks import RESTORED, error_text
 
 GAP: Final = 10**9
-"""More numbers than are given out between a backup and the day when it is needed."""
+"""More numbers than are given out between a backup and the day when it is needed.
+
+It is added only where the clock, in microseconds, is not ahead.
+"""
 
 
 class Command(BaseCommand):
@@ -70,7 +73,10 @@ def _mend_rows(*, is_clone: bool) -> Iterator[tuple[int, str]]:
     yield sum(iter(Session.objects.all().remove_some, None)), "sessions ended"
     counters = [Counter(name=each) for each in (COUNTER, OCCURRENCES)]
     Counter.objects.bulk_create(counters, ignore_conflicts=True)
-    yield Counter.objects.update(value=F("value") + GAP), "counters raised"
+    # A second restore of this backup must not begin at the same number again.
+    now = time_ns() // 1_000
+    value = Case(When(value__lt=now, then=now), default=F("value") + GAP)
+    yield Counter.objects.update(value=value), "counters raised"
     tasks = Task.objects.all() if is_clone else Task.objects.exclude(rerun=True)
     yield tasks.fail(error_text(RESTORED)), "open tasks failed"
     if is_clone:

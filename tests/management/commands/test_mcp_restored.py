@@ -52,6 +52,21 @@ def test_what_ends_and_what_stays() -> None:
     assert (states[again.pk], states[ended.pk]) == ("working", "completed")
 
 
+def test_numbers_of_a_second_restore_begin_above_those_of_the_first() -> None:
+    rows, last = tables.Counter.objects, 7
+    for runs in (2, 1):
+        rows.update(value=7)
+        for _run in range(runs):
+            restored()
+        values = list(rows.values_list("value", flat=True))
+        assert min(values) > last
+        last = max(rows.draw(), *values)
+    # The clock was ahead, and is not any more.
+    rows.update(value=2**52)
+    restored()
+    assert not rows.filter(value__lte=2**52).exists()
+
+
 def test_why_nothing_is_mended() -> None:
     if connection.vendor == "sqlite":
         connection.connection.execute("PRAGMA query_only = 1")
