@@ -247,10 +247,19 @@ async def test_rules_bind_superusers_and_see_a_fresh_row(users: dict[str, Any]) 
     assert not await Store(RULES).may(principal(users["superuser"]), demands)
 
 
-async def test_a_failing_rule_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    await Store(RULES).may(Principal(kind="badge"), needs(rules=("broken",)))
-    assert [each.message for each in caplog.records] == ["A rule failed."]
-    assert caplog.records[0].__dict__["rule"] == "broken"
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("broken", "A rule failed."),
+        ("tells", "A rule returned tuple: it must return True or False."),
+    ],
+)
+async def test_a_failing_rule_is_logged(
+    rule: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await Store(RULES).may(Principal(kind="badge"), needs(rules=(rule,)))
+    assert [record.message for record in caplog.records] == [words]
+    assert caplog.records[0].__dict__["rule"] == rule
 
 
 async def test_an_outage_in_a_rule_is_not_blamed_on_the_caller() -> None:

@@ -100,6 +100,14 @@ async def test_who_was_let_in_is_known(known: Known) -> None:
         assert known.tokens[0].encode() not in digest
 
 
+async def test_who_lacks_the_rights_of_a_server_is_never_let_in(known: Known) -> None:
+    await writer.run(known.user.groups.clear)
+    await known.process.gate.wait_for_check()
+    # The second time, token and rights are cached.
+    assert [await known.asks(), await known.asks()] == [403, 403]
+    assert known.at() is None
+
+
 async def test_it_is_asked_again_when_what_was_read_is_old(known: Known) -> None:
     await known.asks()
     first = known.at()
