@@ -34,7 +34,7 @@ _ALWAYS: Final = float("inf")
 
 
 @dataclass(slots=True, eq=False)
-class Caller:
+class CachedCaller:
     """A principal with its rights at one server."""
 
     catalog: Catalog
@@ -51,12 +51,14 @@ class Callers:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._generation = process.generation
-        self._callers: dict[tuple[str, bytes], Caller] = {}
+        self._callers: dict[tuple[str, bytes], CachedCaller] = {}
 
     def __len__(self) -> int:
         return len(self._callers)
 
-    def at(self, slug: str, raw: Mapping[bytes, bytes], now: float) -> Caller | None:
+    def at(
+        self, slug: str, raw: Mapping[bytes, bytes], now: float
+    ) -> CachedCaller | None:
         """Return who may use a server at once; None if that must be looked up.
 
         `raw` has the headers of the request, each of which stands once.
@@ -84,7 +86,7 @@ class Callers:
 
     def _take_from_caches(
         self, cache_key: tuple[str, bytes], catalog: Catalog, raw: Mapping[bytes, bytes]
-    ) -> Caller | None:
+    ) -> CachedCaller | None:
         slug, _ = cache_key
         principal, rights, until = Principal.ANONYMOUS, NOTHING, _ALWAYS
         token: TokenEntry | None = None
@@ -102,7 +104,7 @@ class Callers:
             rights, until = cached, min(until, self._process.rights.good_until(key))
         if len(self._callers) >= MOST:
             self._callers.clear()
-        caller = Caller(catalog, principal, rights, until, token)
+        caller = CachedCaller(catalog, principal, rights, until, token)
         self._callers[cache_key] = caller
         return caller
 

@@ -66,7 +66,7 @@ class Known:
         client = Client(self.application, path=f"/mcp/{SLUG}", headers=headers)
         return (await client.call("drill_add", a=1, b=2)).status
 
-    def at(self, now: float = 0.0, token: str = "") -> callers.Caller | None:
+    def at(self, now: float = 0.0, token: str = "") -> callers.CachedCaller | None:
         raw = {b"authorization": f"Bearer {token or self.tokens[0]}".encode()}
         return self.process.callers.at(SLUG, raw, now)
 

@@ -19,7 +19,7 @@ from orjson import JSONEncodeError
 from mcp_app.catalog.registered_function import PlainTool
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import CircumstancesValues
-from mcp_app.process.callers import Caller
+from mcp_app.process.callers import CachedCaller
 from mcp_app.process.rates import Charge
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import CallTemplate
@@ -50,7 +50,7 @@ STEADY_META: Final = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LE
 """Members of `_meta` that are the same in each call; others may be the call's own."""
 
 Key = tuple[bytes | bool | None, ...]
-ToolKey = tuple[Caller, bytes | str | None, object]
+ToolKey = tuple[CachedCaller, bytes | str | None, object]
 
 _NOTHING: Final = object()
 """Equal to no JSON value, so a request with `"_meta": null` does not match it."""
