@@ -159,7 +159,9 @@ class EventDelivery:
             while self._claims_again and not self._process.stopping:
                 await self._process.gate.wait_until_fresh(time.monotonic())
                 self._claims_again = False
-                self._claims_again |= await self._claim()
+                has_claimed = await self._claim()
+                # Meanwhile something may have happened.
+                self._claims_again = self._claims_again or has_claimed
         except (DatabaseError, Unavailable):
             # The next look tries again.
             return

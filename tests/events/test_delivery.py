@@ -165,6 +165,25 @@ async def test_events_come_in_order_each_once(own: Deliveries) -> None:
     assert own.numbers == [str(number) for number in range(12)]
 
 
+async def test_what_happens_during_a_claim_is_claimed_at_once(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delivery, claims = process.event_delivery, list[int]()
+
+    async def claim() -> bool:
+        claims.append(len(claims))
+        await asyncio.sleep(0)
+        if len(claims) == 1:
+            delivery.wake()
+        return False
+
+    monkeypatch.setattr(delivery, "_claim", claim)
+    delivery.is_looking = True
+    delivery.wake()
+    await until(lambda: not delivery._is_claiming)
+    assert claims == [0, 1]
+
+
 async def test_what_failed_comes_again_and_holds_nothing_up(
     own: Deliveries, receiver: Receiver
 ) -> None:
