@@ -271,7 +271,7 @@ def _cool(current: Process) -> None:
 
     reader = current.announcements._reader
     if reader._number is not None:
-        news = ChangeSet(number=reader._number, unfolded=reader._row_ids)
+        news = ChangeSet(number=reader._number, uncompacted_ids=reader._row_ids)
         _warmth.update(catalogs=vars(current.catalogs).copy(), news=news)
     if "_code_fingerprint" in vars(current):
         # To reckon it takes longer than most tests.

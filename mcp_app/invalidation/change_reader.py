@@ -47,7 +47,7 @@ FROM {counter} WHERE name = %s
 UNION ALL SELECT * FROM (
     SELECT 1, id, 0, kind, ref, '' FROM {change}
     WHERE {asked} ORDER BY id LIMIT {limit}
-) AS unfolded
+) AS uncompacted
 UNION ALL SELECT * FROM (
     SELECT 2, version, previous, kind, ref, folded FROM {topic}
     WHERE version > %s AND {asked} ORDER BY version LIMIT {limit}
@@ -65,7 +65,7 @@ class ChangeSet:
 
     With `everything`, `rows` holds only the changes that end calls: nothing else says
     so.  `first` marks the changes that a process starts with.  All changes up to
-    `number` are included.  `unfolded` are the ids of change rows, old ones included.
+    `number` are included.  `uncompacted_ids` has the change rows, old ones included.
     `numbers` has the topics raised since the last check without a later change row;
     such a topic need not be among the changes.
     """
@@ -74,7 +74,7 @@ class ChangeSet:
     everything: bool = False
     first: bool = False
     number: int = 0
-    unfolded: frozenset[int] = field(default=frozenset(), repr=False)
+    uncompacted_ids: frozenset[int] = field(default=frozenset(), repr=False)
     numbers: Mapping[Name, int] = field(default_factory=dict, repr=False)
 
     @property
@@ -160,28 +160,28 @@ class ChangeReader:
         return self._number or 0
 
     @property
-    def known_rows(self) -> frozenset[int]:
+    def uncompacted_ids(self) -> frozenset[int]:
         return self._row_ids
 
     def read_changes(self) -> ChangeSet:
         """Return the changes since the last ones seen; the first time, everything."""
         before = self._number
         result = _CheckResult(before or 0)
-        number, unfolded = result.number, frozenset(result.rows)
+        number, row_ids = result.number, frozenset(result.rows)
         # A smaller number than the last one seen comes from another database.
         if before is None or before > number:
-            return ChangeSet((), True, before is None, number, unfolded)
+            return ChangeSet((), True, before is None, number, row_ids)
         if before < result.floor or result.is_too_large:
             ends = _CheckResult(before, only=_ENDS)
-            ids = unfolded.union(ends.rows)
+            ids = row_ids.union(ends.rows)
             return ChangeSet(self._new_names(ends, before), True, False, number, ids)
         new = self._new_names(result, before)
-        return ChangeSet(new, False, False, number, unfolded, result.settled_numbers())
+        return ChangeSet(new, False, False, number, row_ids, result.settled_numbers())
 
     def advance_past(self, change_set: ChangeSet) -> None:
         """Start after these changes next time: they have been loaded."""
         self._number = change_set.number
-        self._row_ids = change_set.unfolded
+        self._row_ids = change_set.uncompacted_ids
 
     def _new_names(self, result: _CheckResult, before: int) -> tuple[Name, ...]:
         """Return what was found and not seen before, each once."""

@@ -30,8 +30,8 @@ from mcp_app.streams.listeners import LISTS, Announcement, Listener, Listeners, 
 logger = logging.getLogger("mcp_app.process")
 
 _NO_TOPICS = (changes.MODEL, changes.RIGHTS)
-"""Kinds of changes that are no topics: each stream derives its own announcement."""
-FOLDS = 2
+"""Changes of these kinds name no topic; each stream works out what they mean for it."""
+COMPACTION_ATTEMPTS = 2
 """Attempts to give changes a number by compaction before they are announced."""
 Hears: TypeAlias = Callable[[Listener, str], Awaitable[bool]]
 """Whether the client of a stream may read a resource."""
@@ -48,11 +48,11 @@ Value = TypeVar("Value")
 class PendingChanges:
     """Changes that wait to be announced to the streams.
 
-    `before` is the number up to which all changes belong to earlier batches.
+    Changes up to the number `previous` are in earlier batches.
     """
 
     change_set: ChangeSet
-    before: int
+    previous: int
     due: float
     numbers: dict[Name, int | None]
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -60,7 +60,7 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was read up to one moment, and which of it was not announced yet."""
+    """What the process had read at one moment, and what was not yet announced."""
 
     number: int
     rows: frozenset[int]
@@ -70,7 +70,7 @@ class Mark:
     def was_announced(self, change: ChangedTopics) -> bool:
         """Return whether the change was announced to streams that were open then.
 
-        If it was not seen, or still waits, a later announcement covers it.
+        False if a later announcement has it: it was not read then, or it still waits.
         """
         if self.everything or change.name in self.waiting:
             return False
@@ -100,16 +100,17 @@ class Announcements:
         self._reader = ChangeReader()
         self._pending: deque[PendingChanges] = deque()
         self._announcing: asyncio.Future[None] | None = None
-        self._folding: asyncio.Future[None] | None = None
+        self._compaction: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._untold: set[tuple[str, str]] = set()
+        self._unwritten_changes: set[tuple[str, str]] = set()
 
     def read(self) -> ChangeSet:
         return self._reader.read_changes()
 
-    def seen(self, change_set: ChangeSet) -> None:
-        before = self._reader.last_number
+    def take_in(self, change_set: ChangeSet) -> None:
+        previous = self._reader.last_number
         self._reader.advance_past(change_set)
+        # Older batches get the numbers that compaction gave their changes.
         for batch in self._pending:
             for name, number in batch.numbers.items():
                 if number is None:
@@ -121,20 +122,20 @@ class Announcements:
         ):
             due = asyncio.get_running_loop().time() + FRESHNESS
             numbers = {name: change_set.numbers.get(name) for name in change_set.rows}
-            self._pending.append(PendingChanges(change_set, before, due, numbers))
+            self._pending.append(PendingChanges(change_set, previous, due, numbers))
             if self._announcing is None or self._announcing.done():
                 self._announcing = self.spawn_task(self._announce_all())
-        if change_set.unfolded:
+        if change_set.uncompacted_ids:
             self._start_compaction()
 
     # -- what was announced -------------------------------------------------------
 
     @property
     def announced_number(self) -> int:
-        return self._pending[0].before if self._pending else self._reader.last_number
+        return self._pending[0].previous if self._pending else self._reader.last_number
 
     async def wait_for_first_batch(self) -> int:
-        """Return `announced_number` once what the process began with is announced."""
+        """Announce what the process began with; then return `announced_number`."""
         while self._pending and self._pending[0].change_set.first:
             await self._pending[0].over.wait()
         return self.announced_number
@@ -142,28 +143,27 @@ class Announcements:
     def current_mark(self) -> Mark:
         return Mark(
             self._reader.last_number,
-            self._reader.known_rows,
+            self._reader.uncompacted_ids,
             frozenset(name for each in self._pending for name in each.numbers),
             any(each.change_set.everything for each in self._pending),
         )
 
-    def caught_up(
+    def topics_since(
         self, mark: Mark, missed: MissedTopics, stream: Listener
     ) -> tuple[list[str], int]:
         """Return what to tell a stream whose messages are held since the mark.
 
-        The number says up to where the stream knows everything then.  Changes that will
-        be announced later are left out.
+        The number is the one up to which it is then complete.  Changes that will be
+        announced later are left out.
         """
         if missed.everything:
             return list(stream.watching()), self.announced_number
         announced = [change for change in missed.changes if mark.was_announced(change)]
         later = [change for change in missed.changes if not mark.was_announced(change)]
-        waits = self._wanted_topics(stream, later)
-        topics = [
-            each for each in self._wanted_topics(stream, announced) if each not in waits
-        ]
-        # A change without a number will get a greater one.
+        later_topics = self._wanted_topics(stream, later)
+        topics = self._wanted_topics(stream, announced)
+        topics = [each for each in topics if each not in later_topics]
+        # A change without a number will get one greater than `missed.number`.
         numbered = [each for each in later if each.number is not None]
         if self._wanted_topics(stream, numbered):
             return topics, self.announced_number
@@ -180,8 +180,7 @@ class Announcements:
     async def _announce_all(self) -> None:
         """Announce the batches once every process serves the new state.
 
-        A request that arrives `FRESHNESS` after the change was seen here is served by a
-        process that has checked since its commit.
+        Wait `FRESHNESS` for that: by then each process has checked since the commit.
         """
         loop = asyncio.get_running_loop()
         while self._pending:
@@ -194,7 +193,7 @@ class Announcements:
             for batch in batches:
                 self._pending.popleft()
                 batch.over.set()
-            # Without other processes, nobody was served anything older.
+            # A process that is alone has served no state older than its first batch.
             announceable = [
                 each for each in batches if has_others or not each.change_set.first
             ]
@@ -258,17 +257,18 @@ class Announcements:
 
         If that fails, the batches are announced without numbers.
         """
-        rows = frozenset[int]().union(*(batch.change_set.unfolded for batch in batches))
-        for _ in range(FOLDS):
-            if not rows & self._reader.known_rows:
+        id_sets = (each.change_set.uncompacted_ids for each in batches)
+        ids = frozenset[int]().union(*id_sets)
+        for _ in range(COMPACTION_ATTEMPTS):
+            if not ids & self._reader.uncompacted_ids:
                 return
             await asyncio.wait([self._start_compaction()])
             await asyncio.wait([self.spawn_task(self._look())])
 
     def _start_compaction(self) -> asyncio.Future[None]:
-        if self._folding is None or self._folding.done():
-            self._folding = self.spawn_task(writer.run(compact))
-        return self._folding
+        if self._compaction is None or self._compaction.done():
+            self._compaction = self.spawn_task(writer.run(compact))
+        return self._compaction
 
     def _may_show_model(self, models: frozenset[str], uri: str) -> bool:
         return any(
@@ -279,9 +279,9 @@ class Announcements:
     def tell(self, what: str, server: str) -> None:
         """Write a change that a call reported, and check at once.
 
-        In an outage one copy is kept and retried: the call was already answered.
+        In an outage equal changes wait as one and are retried.
         """
-        if (what, server) not in self._untold:
+        if (what, server) not in self._unwritten_changes:
             self.spawn_task(self._write_with_retries(what, server))
 
     async def _write_with_retries(self, what: str, server: str) -> None:
@@ -291,9 +291,9 @@ class Announcements:
                 break
             except Unavailable as error:
                 logger.warning("A change could not be written yet: %s", error)
-            self._untold.add((what, server))
+            self._unwritten_changes.add((what, server))
             await asyncio.sleep(RETRY)
-            self._untold.discard((what, server))
+            self._unwritten_changes.discard((what, server))
         await self._look()
 
     def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]:

@@ -208,7 +208,7 @@ async def refresh_caches(process: Process, change_set: ChangeSet) -> None:
     logged = None if everything else refs_of_kind(changes.LOGGED)
     for session in process.sessions.standing_sessions(logged):
         process.spawn_task(process.deliveries.deliver_messages(session))
-    process.announcements.seen(change_set)
+    process.announcements.take_in(change_set)
 
 
 async def _end_and_answer_calls(process: Process, change_set: ChangeSet) -> None:

@@ -73,7 +73,7 @@ class StreamOpener:
             # This client has no way to say what it has seen.
             since = max(since, announcements.announced_number)
         number = await self._sessions.stream_opened(session, stream.public_id, since)
-        topics, announced = announcements.caught_up(mark, missed, stream)
+        topics, announced = announcements.topics_since(mark, missed, stream)
         stream.opened(
             await announcements.permitted_topics(stream, topics), announced, number
         )

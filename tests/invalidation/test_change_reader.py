@@ -230,7 +230,7 @@ def test_numbers_of_what_was_folded(reader: ChangeReader) -> None:
     assert found.numbers == {TOOL: found.number}
     reader.advance_past(found)
     assert reader.last_number == found.number
-    assert reader.known_rows == found.unfolded != frozenset()
+    assert reader.uncompacted_ids == found.uncompacted_ids != frozenset()
 
 
 def test_what_was_missed() -> None:

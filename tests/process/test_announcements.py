@@ -93,7 +93,7 @@ async def test_streams_are_told(
     announcements: Announcements, news: ChangeSet, told: list[str]
 ) -> None:
     listening = stream(announcements)
-    announcements.seen(news)
+    announcements.take_in(news)
     await done(announcements)
     assert listening.told == told
 
@@ -126,7 +126,7 @@ async def test_streams_are_told_when_all_processes_know(
     announcements = announcing(live)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    announcements.seen(news)
+    announcements.take_in(news)
     # Streams that are opened meanwhile are told, too.
     listening = stream(announcements)
     await done(announcements)
@@ -148,10 +148,10 @@ PROMPTS: Final = ("list", "prompts:default")
 
 async def test_the_number_follows_announcements(announcements: Announcements) -> None:
     listening = stream(announcements)
-    announcements.seen(ChangeSet(number=4))
+    announcements.take_in(ChangeSet(number=4))
     assert await announcements.wait_for_first_batch() == 4
-    announcements.seen(changed(5, TOOLS))
-    announcements.seen(ChangeSet(number=6))
+    announcements.take_in(changed(5, TOOLS))
+    announcements.take_in(ChangeSet(number=6))
     # What was seen is not announced yet.
     assert announcements.announced_number == 4
     await done(announcements)
@@ -163,9 +163,9 @@ async def test_news_are_announced_in_order(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "FRESHNESS", 0.02)
     announcements = announcing(live=True)
     listening = stream(announcements)
-    announcements.seen(changed(1, TOOLS))
-    announcements.seen(changed(2, ("uri", digest(URI)), TOOLS))
-    announcements.seen(changed(3, PROMPTS, TOOLS))
+    announcements.take_in(changed(1, TOOLS))
+    announcements.take_in(changed(2, ("uri", digest(URI)), TOOLS))
+    announcements.take_in(changed(3, PROMPTS, TOOLS))
     # The last of them is not due with the first.
     announcements._pending[-1].due += 1.0
     assert announcements.announced_number == 0
@@ -178,16 +178,16 @@ async def test_what_was_seen_elsewhere_is_not_told(
     announcements: Announcements,
 ) -> None:
     streams = [stream(announcements, seen) for seen in (6, 7)]
-    announcements.seen(changed(6, TOOLS, numbered=False))
-    announcements.seen(ChangeSet(number=7, numbers={TOOLS: 7}))
+    announcements.take_in(changed(6, TOOLS, numbered=False))
+    announcements.take_in(ChangeSet(number=7, numbers={TOOLS: 7}))
     await done(announcements)
     assert [each.told for each in streams] == [["tools"], []]
 
 
 async def test_no_later_change_raises_a_number(announcements: Announcements) -> None:
     listening = stream(announcements, seen=6)
-    announcements.seen(changed(6, TOOLS))
-    announcements.seen(changed(7, TOOLS))
+    announcements.take_in(changed(6, TOOLS))
+    announcements.take_in(changed(7, TOOLS))
     await done(announcements)
     assert listening.told == ["tools"]
 
@@ -204,7 +204,7 @@ class Process:
     async def look(self) -> None:
         if self._fails:
             raise LookupError("no such database")
-        self.announcements.seen(await writer.run(self.announcements.read))
+        self.announcements.take_in(await writer.run(self.announcements.read))
 
 
 async def test_what_is_announced_has_its_number() -> None:
@@ -231,8 +231,8 @@ async def test_what_gets_no_number_is_announced_all_the_same(
     current = Process(fails=True)
     listening = stream(current.announcements)
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
-        current.announcements.seen(
-            ChangeSet(rows=(TOOLS,), number=3, unfolded=frozenset({1}))
+        current.announcements.take_in(
+            ChangeSet(rows=(TOOLS,), number=3, uncompacted_ids=frozenset({1}))
         )
         await done(current.announcements)
     assert (listening.told, listening.numbers) == (["tools"], [3])
@@ -241,10 +241,13 @@ async def test_what_gets_no_number_is_announced_all_the_same(
 
 
 async def test_a_mark_knows_what_was_announced(announcements: Announcements) -> None:
-    announcements.seen(ChangeSet(number=5, unfolded=frozenset({11, 12})))
-    announcements.seen(
+    announcements.take_in(ChangeSet(number=5, uncompacted_ids=frozenset({11, 12})))
+    announcements.take_in(
         ChangeSet(
-            rows=(TOOLS,), number=6, unfolded=frozenset({12, 13}), numbers={TOOLS: 6}
+            rows=(TOOLS,),
+            number=6,
+            uncompacted_ids=frozenset({12, 13}),
+            numbers={TOOLS: 6},
         )
     )
     mark = announcements.current_mark()
@@ -265,15 +268,15 @@ async def test_a_mark_knows_what_was_announced(announcements: Announcements) -> 
 
 
 async def test_a_stream_that_comes_back_is_told(announcements: Announcements) -> None:
-    announcements.seen(ChangeSet(number=5, unfolded=frozenset({11})))
-    announcements.seen(ChangeSet(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
+    announcements.take_in(ChangeSet(number=5, uncompacted_ids=frozenset({11})))
+    announcements.take_in(ChangeSet(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
     mark, listening = announcements.current_mark(), Stream("default", *LISTS)
 
     def told(
         *changes: ChangedTopics, everything: bool = False
     ) -> tuple[list[str], int]:
         missed = MissedTopics(7, everything, changes)
-        return announcements.caught_up(mark, missed, listening)
+        return announcements.topics_since(mark, missed, listening)
 
     tool, prompt = ("tool", "1"), ("prompt", "1")
     announced = ChangedTopics(prompt, 5, frozenset())
@@ -295,7 +298,7 @@ async def test_a_stream_that_comes_back_is_told(announcements: Announcements) ->
 
 
 async def test_everything_waits(announcements: Announcements) -> None:
-    announcements.seen(ChangeSet(everything=True, number=7))
+    announcements.take_in(ChangeSet(everything=True, number=7))
     change = ChangedTopics(TOOLS, 6, frozenset())
     assert not announcements.current_mark().was_announced(change)
     await done(announcements)

@@ -492,7 +492,7 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
             while caplog.text.count(written) < count:
                 await asyncio.sleep(0.001)
     assert await told(listen) == UPDATED
-    assert site.process.announcements._untold == set()
+    assert site.process.announcements._unwritten_changes == set()
     await listen.leave()
 
 
