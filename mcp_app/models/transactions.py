@@ -1,4 +1,4 @@
-"""Transactions: the site's, whatever its settings make of them, and our own."""
+"""Transactions of the site and our own, and the clock of the database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INNODB_WAIT = 1205
 POSTGRESQL_WAIT = "55P03"
 POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
 ATTEMPTS = 5
-"""How often what gave way to others is tried again."""
+"""Repetitions after conflicts."""
 
 Value = TypeVar("Value")
 
@@ -26,15 +26,15 @@ Value = TypeVar("Value")
 def in_atomic(using: str) -> bool:
     """Whether a block of `atomic` is open whose end is a commit or a rollback.
 
-    Where a site commits by hand, Django's blocks are but savepoints: when it commits,
-    and whether, nobody is told.
+    If a site commits by hand, `atomic` only makes savepoints, and Django does not
+    report the commit.
     """
     connection = connections[using]
     return connection.in_atomic_block and connection.commit_on_exit
 
 
 def tells_of_commits(using: str) -> bool:
-    """Whether Django calls what is given to `on_commit`, at once or later."""
+    """Whether Django runs `on_commit` callbacks, at once or later."""
     return in_atomic(using) or connections[using].get_autocommit()
 
 
@@ -42,14 +42,14 @@ def tells_of_commits(using: str) -> bool:
 def own_transaction(using: str) -> Iterator[None]:
     """Open a transaction that sees what others commit, and may write on SQLite.
 
-    Under REPEATABLE READ one that reads and writes shared rows would block the site's
-    inserts on MariaDB; a deferred transaction of SQLite cannot wait for the lock once
-    it has read.
+    MariaDB: under REPEATABLE READ, if it reads and writes shared rows, it would block
+    the site's inserts.
+    SQLite: a deferred transaction that has read cannot wait for the write lock.
     """
     connection: Any = connections[using]
     outermost, sqlite = not connection.in_atomic_block, connection.vendor == "sqlite"
     if sqlite:
-        # To connect sets the mode of the settings.
+        # Connecting sets the mode of the settings, so it comes first.
         connection.ensure_connection()
     mode = getattr(connection, "transaction_mode", None)
     if sqlite:
@@ -70,17 +70,16 @@ def persistently(
     attempts: int = ATTEMPTS,
     also: tuple[type[DatabaseError], ...] = (),
 ) -> Value:
-    """Do it; again, so often, where the database made it give way to others.
+    """Call the function; repeat it after a conflict or an error of the types `also`.
 
-    So after other errors, if they are named.  Inside a transaction only whoever opened
-    that can.
+    Inside a transaction raise the error: only the transaction's owner can repeat it.
     """
     for _attempt in range(attempts):
         try:
             return function()
         except DatabaseError as error:
-            again = is_conflict(error) or isinstance(error, also)
-            if not again or _is_in_transaction():
+            may_repeat = is_conflict(error) or isinstance(error, also)
+            if not may_repeat or _is_in_transaction():
                 raise
     return function()
 
@@ -90,16 +89,13 @@ def _is_in_transaction() -> bool:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether the database chose this transaction to let others go on.
-
-    To do it again is all that it takes.
-    """
+    """Whether the database rolled back because of a conflict; repeat it then."""
     state = getattr(error.__cause__, "sqlstate", None)
     return error.args[:1] == (INNODB_DEADLOCK,) or state in POSTGRESQL_CONFLICTS
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether the database waited for somebody else's lock until it gave up."""
+    """Whether the database gave up waiting for somebody else's lock."""
     state = getattr(error.__cause__, "sqlstate", None)
     is_waiting = error.args[:1] == (INNODB_WAIT,) or state == POSTGRESQL_WAIT
     return is_waiting or "is locked" in str(error)
@@ -123,7 +119,7 @@ _STATEMENT: Final[Mapping[str, str]] = {
 
 
 def now_sql(connection: BaseDatabaseWrapper) -> str:
-    """Return what stands for the time in a statement of our own."""
+    """Return the SQL for the time now, in milliseconds."""
     return _NOW[connection.vendor]
 
 
@@ -145,6 +141,6 @@ class NowMilliseconds(models.Func):
 
 
 class StatementMilliseconds(NowMilliseconds):
-    """The time at which a statement begins: the same wherever it stands in it."""
+    """The time at which a statement begins: the same at each place in it."""
 
     clocks = _STATEMENT

@@ -14,7 +14,7 @@ from mcp_app.protocol.content import Text
 # -- plain text ------------------------------------------------------------------------
 # Texts of results, without what steers a terminal or hides from people.
 #
-# Models and people read such a text, and often a terminal shows it.  What goes:
+# Models and people read such a text, and often a terminal shows it.  These are removed:
 # sequences of ECMA-48 and xterm as a whole, control characters other than tabs and line
 # breaks, and tag characters, which nobody sees and models understand.
 
@@ -24,8 +24,8 @@ _CONTROL_BYTES: Final = bytes(
 )
 _TAG: Final = "\U000e0000-\U000e007f"
 _UNWANTED: Final = re.compile(f"[{_CONTROL}{_TAG}]")
-# A string for a terminal, such as a title, ends in its line, or only its beginning
-# goes: an end that is missing must not take the rest of the text.
+# If a string for a terminal, such as a title, has no end in its line, only its opening
+# is removed, not the rest of the text.
 _SEQUENCE: Final = re.compile(
     r"(?:\x1b[PX^_\]]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]*+(?:[\x07\x9c]|\x1b\\)"
     r"|(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
@@ -33,7 +33,7 @@ _SEQUENCE: Final = re.compile(
     f"|{_UNWANTED.pattern}"
 )
 _PAGE: Final = re.compile("[\x0b\x0c\x85]")
-"""What ends a line or a page, and stands between words: it becomes a line break."""
+"""Vertical tab, form feed and NEL: replaced by a line break."""
 _UTF_16: Final = re.compile("(....)")
 
 
@@ -44,8 +44,8 @@ class CleanBlocks(tuple[Text, ...]):
 
 
 def clean_text(text: str) -> str:
-    """Return a text without what is unwanted; the same object if it has none."""
-    # A search takes three microseconds for a kilobyte, a look at each character one.
+    """Return a text without unwanted characters; the same object if it has none."""
+    # For a kilobyte `search` takes three microseconds, `isprintable` one.
     if text.isascii():
         usual = len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
     else:
@@ -58,7 +58,7 @@ def clean_text(text: str) -> str:
 def json_text(value: object) -> str:
     """Return the JSON of a value as a text that `clean_text` leaves as it is.
 
-    What is unwanted is escaped, so it reads as the same value.  Raises
+    Unwanted characters are escaped, so it reads as the same value.  Raises
     `UnserializableValue` as `jsonrpc.write` does.
     """
     text = jsonrpc.write(value).decode()
@@ -76,8 +76,8 @@ def _escape_character(character: re.Match[str]) -> str:
 # Regular expressions that a backtracking engine could work on forever.
 #
 # Ours runs in linear time or gives up (`schemas`); the engines of clients do not.  Only
-# what is surely ambiguous is told: a repetition whose body can be one repetition alone,
-# as in `(a+)+`, or that has two ways to the same text, as in `(a|aa)*`.
+# two cases are reported: a repeated group that can consist of one repetition, `(a+)+`,
+# and one whose branches overlap, `(a|aa)*`.
 
 _TOKEN = re.compile(
     r"""
@@ -99,12 +99,12 @@ _UNLIKE_PYTHON = re.compile(r"\[.*\[|--|&&|\|\||~~", re.DOTALL)
 
 @dataclass(slots=True)
 class _Item:
-    """A character, a set or a group; `text` is "" for what is no single character."""
+    """A character, set or group; `text` is "" unless it matches one character."""
 
     text: str = ""
     optional: bool = False
     loops: bool = False
-    """Whether it can be a repetition and nothing beside it."""
+    """Whether the whole item can match as a single repetition."""
     branches: Sequence[_Branch] = ()
 
 
@@ -155,7 +155,7 @@ def _close_group(group: _Group) -> _Item:
 
 
 def _repeat_item(item: _Item, quantifier: str) -> bool:
-    """Repeat an item, and say whether that is ambiguous."""
+    """Repeat an item; return whether that is ambiguous."""
     endless = _UNBOUNDED.fullmatch(quantifier) is not None
     if endless and item.branches and (item.loops or _branches_overlap(item.branches)):
         return True
@@ -166,9 +166,9 @@ def _repeat_item(item: _Item, quantifier: str) -> bool:
 
 
 def _is_one_loop(branch: _Branch) -> bool:
-    needed = [item for item in branch if not item.optional]
-    candidates = needed or branch
-    return len(needed) <= 1 and any(item.loops for item in candidates)
+    required = [item for item in branch if not item.optional]
+    # The loop must be the one required item, or any item if all are optional.
+    return len(required) <= 1 and any(item.loops for item in required or branch)
 
 
 def _branches_overlap(branches: Sequence[_Branch]) -> bool:
@@ -190,7 +190,7 @@ def _branches_overlap(branches: Sequence[_Branch]) -> bool:
 
 
 def _repeated_root(texts: Sequence[str]) -> str:
-    """Return the shortest text that a literal is a repetition of; "" for others."""
+    """Return the shortest text whose repetition is the literal; "" for a pattern."""
     if not all(len(text) == 1 and text != "." for text in texts):
         return ""
     literal = "".join(texts)
