@@ -28,11 +28,11 @@ OVERLAP_MS: Final = 3_600_000
 CHECK_MS: Final = 600_000
 """So often the rights of a quiet subscription are looked at."""
 LEASE_MS: Final = 30_000
-"""After so long without a word of its worker any other one may deliver."""
+"""Milliseconds after the last write of its worker until another may claim it."""
 PER_HOST: Final = 4
-"""To so many subscriptions at a host all processes deliver at once."""
+"""Subscriptions at one host that all processes together serve at once."""
 PER_PERSON: Final = 2
-"""So many of one person a process delivers to at once, and all of them at a host."""
+"""Of one person, those that one process serves at once, or all serve at a host."""
 HOUR_MS: Final = 3_600_000
 LATE_MS: Final = 120_000
 REFRESH: Final = {
@@ -76,7 +76,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
     ) -> list[EventSubscription]:
         """Let a worker deliver to some of these, the one served longest ago first.
 
-        `busy` says to how many of each person its process delivers now.
+        `busy` has the number that its process serves now, by person.
         """
         rows = self.using(router.db_for_write(EventSubscription)).living().free()
         # Most of the time there are none: nothing is locked to find that out.

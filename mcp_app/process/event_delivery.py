@@ -1,7 +1,7 @@
 """Delivers events to webhook subscriptions (SEP-3415, "Webhook delivery").
 
-Rows are claimed: what is stored in them counts only while the lease of the claim lasts.
-So an event is posted again if a process dies before it has stored that it is delivered.
+A process claims a row for a limited time; if it writes later, that is ignored.  If it
+dies before it has stored a delivery, the event is posted again.
 """
 
 from __future__ import annotations
@@ -58,27 +58,28 @@ logger = logging.getLogger("mcp_app.events")
 Value = TypeVar("Value")
 
 AT_ONCE: Final = 8
-"""A process delivers to so many subscriptions at once, to few of one person."""
+"""Subscriptions that a process serves at once; one person has few of the places."""
 LOOK_S: Final = 1.0
-"""Commands and queues ring no doorbell: so often a process looks what is new."""
+"""Seconds between looks, because commands and queues ring no doorbell."""
 BATCH_SIZE: Final = 50
 TURN_S: Final = 10.0
-"""After so long others have their turn, however slowly a receiver answers."""
+"""Seconds of a turn; then others are served, even if a receiver is slow."""
 MAX_WAITING: Final = 1_000
-"""If more wait, a subscriber is only told that they were passed over."""
+"""If more events wait, they are skipped and the subscriber gets a gap notice."""
 GONE_S: Final = 540.0
-"""A type may be away for so long, as in a deploy; then its subscriptions end."""
+"""Seconds that a type may be absent, as in a deploy, before its subscriptions end."""
 STOPPED_MS: Final = 10_000
+"""Pause after which a stopped type is looked at again."""
 FAILED_MS: Final = 60_000
-"""What is stopped, or cannot be delivered, is looked at again after so long."""
+"""Pause after a failed delivery, or if the type is absent."""
 ENDING_PAUSES_S: Final = (0, 1, 4)
 FINAL: Final = (HTTPStatus.GONE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-"""After these an event is not posted again."""
+"""Statuses after which an event is not posted again."""
 REFUSALS: Final = (
     *(HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED),
     *(HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
-"""What receivers answer to an id that they do not take."""
+"""Statuses with which receivers refuse a `webhook-id`."""
 TOO_LARGE: Final = CallbackAnswer(
     error=webhooks.HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 )
@@ -90,18 +91,18 @@ class EventDelivery:
     """The subscriptions that a process delivers to; used on its loop only."""
 
     is_looking = False
-    """Whether somebody subscribes, so that it is of interest what happens."""
+    """Whether to look for events, as a subscription lives; set by `maintain`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._pace = Pace(process.limits)
         self.delivers = self._is_claiming = self._claims_again = False
         self._busy: Counter[str] = Counter()
-        """The subscriptions that are delivered to now, by the person whose they are."""
+        """The number of running deliveries, by person."""
         self._timer: asyncio.TimerHandle | None = None
         self._begun = time.monotonic()
         self._offered: dict[tuple[str, str], float] = {}
-        """When an event type was there last, by server and name."""
+        """When an event type was last offered, by server and name."""
 
     def __len__(self) -> int:
         return self._busy.total()
@@ -112,11 +113,11 @@ class EventDelivery:
         self._process.events.add_reader(lambda _topics: self.wake())
 
     async def maintain(self) -> None:
-        """With each heartbeat: see whether anybody subscribes."""
+        """At each heartbeat look whether anybody subscribes."""
         now, catalogs = time.monotonic(), self._process.catalogs.by_slug
         for slug, catalog in catalogs.items():
             self._offered.update(((slug, name), now) for name in catalog.events)
-        # A stopped server comes back, and nothing else here may look for it.
+        # If a server is stopped, keep looking: its types may come back.
         has_types = any(each.has_events for each in catalogs.values())
         may_have_types = self.is_looking or has_types or self._process.catalogs.stopped
         may_deliver = self.delivers and not self._process.stopping and may_have_types
@@ -125,7 +126,7 @@ class EventDelivery:
             self._look()
 
     def _look(self) -> None:
-        """Look now, and then each second, as long as somebody subscribes."""
+        """Look now, and then each `LOOK_S`, as long as somebody subscribes."""
         self._timer = None
         if self.is_looking and not self._process.stopping:
             loop = asyncio.get_running_loop()
@@ -138,14 +139,14 @@ class EventDelivery:
             self._timer.cancel()
 
     def wake(self) -> None:
-        """Claim what is due or new, if somebody subscribes."""
+        """Claim due and new events, if somebody subscribes."""
         self._claims_again = self.is_looking
         if self._claims_again and not self._is_claiming:
             self._is_claiming = True
             self._process.spawn_task(self._claim_all())
 
     def has_gone(self, server: str, event_type: str) -> bool:
-        """Whether a type that is not there has been away for long."""
+        """Whether a type has been absent for `GONE_S`."""
         last = self._offered.get((server, event_type), self._begun)
         return time.monotonic() - last >= GONE_S
 
@@ -169,7 +170,7 @@ class EventDelivery:
             self._is_claiming = False
 
     async def _claim(self) -> bool:
-        """Deliver to as many as there are places for; return whether to any."""
+        """Claim up to the free places and deliver; return whether any was claimed."""
         limit = AT_ONCE - len(self)
         if limit <= 0:
             return False
@@ -186,7 +187,7 @@ class EventDelivery:
         return bool(claims)
 
     async def _serve(self, claim: Claim) -> None:
-        """Deliver what is due and some of what is new; then let others have it."""
+        """Deliver the due retries and one batch, then release the claim."""
         try:
             try:
                 await _Delivery(self._process, self, claim).run()
@@ -199,7 +200,7 @@ class EventDelivery:
                 claim.hold(FAILED_MS)
             await writer.run(claim.store, end=True)
         except (DatabaseError, Unavailable, Ended):
-            # Who claims it after the lease goes on.
+            # After the lease, another claim continues.
             return
         finally:
             self._busy -= Counter([claim.record.person])
@@ -215,10 +216,10 @@ async def post_signed(
     try:
         callback = read_callback(record.url)
     except UnusableCallback:
-        # The settings, or the keys that sealed it, are others now.
+        # The settings or the keys that sealed it have changed.
         return CallbackAnswer(error=webhooks.REFUSED)
     if not callback.trusted and record.verified_ms is None:
-        # The settings trusted it once, so nobody has asked it.
+        # It was trusted, so it was never challenged.
         return CallbackAnswer(error=webhooks.CHALLENGE_FAILED)
     signing = record.current_secrets(now_ms)
     headers = webhooks.message_headers(
@@ -234,31 +235,31 @@ async def post_by_its_id(
     ids: tuple[str, str],
     body: bytes,
 ) -> CallbackAnswer:
-    """Post an event by the id of its message, or of the event, as its receiver wants.
+    """Post an event with its message id, or with its event id if that is refused.
 
     `ids` are both; the `state` has `by_event`, `sent` and `last_status`.  If a receiver
-    that has taken nothing yet refuses the first, it gets the second at once, but not
-    after the same refusal.  If it takes the second, that is used from then on.
+    that has accepted nothing yet refuses the message id, it gets the event id at once,
+    but not if its last status was the same.  An accepted event id is used from then on.
     """
-    message, event = ids
+    message_id, event_id = ids
     if state["by_event"] or not dialect.message_ids:
-        return await post(event, body)
-    answer = await post(message, body)
+        return await post(event_id, body)
+    answer = await post(message_id, body)
     is_new = not state["sent"] and state["last_status"] != answer.status
     if is_new and answer.status in REFUSALS:
-        other = await post(event, body)
+        other = await post(event_id, body)
         state["by_event"] = not other.error
-        # Who was only away must be asked again.
+        # If only one id was refused, the second answer lets both be tried again.
         return answer if other.status in REFUSALS else other
     return answer
 
 
 class Ended(Exception):
-    """The subscription is over, or another worker's."""
+    """The subscription is over, or another worker has claimed it."""
 
 
 class _Delivery:
-    """One claim, delivered to one event after the other."""
+    """Delivers the events of one claim, one after the other."""
 
     _run: Run
     _subscription: Subscription
@@ -289,14 +290,14 @@ class _Delivery:
             claim.position = max(claim.position, batch.position)
 
     async def _post_again(self) -> bool:
-        """Post what is due once more; return whether to go on."""
+        """Post the due retries; return whether to go on."""
         for retry in self._claim.due_retries():
             number, outbox = retry.number, self._process.events
             occurrences, _floor = await outbox.load(self._topic, number - 1, 1)
             occurrences = [each for each in occurrences if each.number == number]
             events = await choose_events(self._run, self._subscription, occurrences)
             if not events:
-                # It is not for this subscriber any more.
+                # This subscriber is not told of it any more.
                 self._claim.drop_retry(number)
                 self._claim.list_delivery(number, rows.UNTOLD)
             elif not await self._post_event(events[0]):
@@ -310,7 +311,7 @@ class _Delivery:
     # -- who, and what -----------------------------------------------------------------
 
     async def _find_subscriber(self) -> bool:
-        """Look again who it is for; return False where that must wait, or end it."""
+        """Check access again; False without the type, `Ended` if access is lost."""
         row = self._claim.record
         params = {"name": row.event_type, "arguments": read_json(row.arguments)}
         if self._process.catalogs.find_catalog(row.server) is None:
@@ -346,7 +347,7 @@ class _Delivery:
         return True
 
     async def _wait_for_type(self) -> bool:
-        """Hold what has no type now; end it if that lasts."""
+        """Put it off while its type is absent; end it after `GONE_S`."""
         row = self._claim.record
         if self._parent.has_gone(row.server, row.event_type):
             message = f"There is no event {row.event_type} any more."
@@ -355,7 +356,7 @@ class _Delivery:
         return False
 
     async def _end(self, name: ErrorName, message: str, **data: Any) -> NoReturn:
-        """Tell the receiver that it is over, and delete the row."""
+        """Tell the receiver that it is over, delete the row, and raise `Ended`."""
         error = EventError(self._dialect, name, message, **data)
         body = webhooks.terminated_body(error)
         for pause_s in ENDING_PAUSES_S[: self._dialect.terminated_attempts]:
@@ -369,14 +370,14 @@ class _Delivery:
     # -- posts -------------------------------------------------------------------------
 
     async def _post_event(self, event: Occurred) -> bool:
-        """Post an event and store what became of it; return whether to go on."""
+        """Post an event and store the answer; return whether to go on."""
         claim, process = self._claim, self._process
-        is_as_before = self._generation == process.generation
+        rights_are_current = self._generation == process.generation
         began = time.monotonic()
         self._ends = self._ends or began + TURN_S
-        is_over = began > self._ends or not claim.has_lease
-        if process.stopping or is_over or not is_as_before:
-            # Rights may have changed: another claim looks at them.
+        turn_has_ended = began > self._ends or not claim.has_lease
+        if process.stopping or turn_has_ended or not rights_are_current:
+            # Another claim checks the rights again.
             return False
         entry, key = self._subscription.entry, claim.record.public_id
         cursor = cursor_at(self._run.request, entry, claim.watermark_at(event.number))
@@ -396,7 +397,7 @@ class _Delivery:
         return not answer.error or is_final
 
     def _log_attempt(self, began: float, answer: CallbackAnswer) -> None:
-        """Write a line of the call log: who, what, where to; nothing of the event."""
+        """Write to the call log who got what where, but nothing of the event."""
         run, audit = self._run, self._run.request.adapters.audit
         if audit is not None:
             outcome = Outcome.OTHER_SITE if answer.error else Outcome.ANSWERED
@@ -418,7 +419,7 @@ class _Delivery:
     # -- gaps --------------------------------------------------------------------------
 
     async def _skip_backlog(self) -> bool:
-        """Go to the newest if too much waits; False if that cannot be told yet."""
+        """If more than `MAX_WAITING` wait, skip them; return as `_pass_over` does."""
         claim, count = self._claim, 0
         state = await self._process.events.current_state(self._topic, claim.position)
         last, position = state.last[self._topic], claim.position
@@ -428,26 +429,26 @@ class _Delivery:
             count += len(batch.events)
             position, has_more = batch.position, batch.has_more
             if not count and not batch.truncated:
-                # The next claim need not look at it again.
+                # The next claim need not read these again.
                 claim.position = position
         return count <= MAX_WAITING or await self._pass_over(state.newest)
 
     async def _pass_over(self, position: int) -> bool:
-        """Leave out all before a position, and say so; False if nobody hears it."""
-        claim, is_over = self._claim, True
+        """Skip events up to a position; return False if the notice must be repeated."""
+        claim, is_done = self._claim, True
         if self._dialect.posts_gaps:
             mark = rows.watermark(position, claim.retries)
             cursor = cursor_at(self._run.request, self._subscription.entry, mark)
             answer = await self._post_control("gap", webhooks.gap_body(cursor))
             claim.note_state(answer.error, answer.status)
-            is_over = not answer.error or answer.status in FINAL
+            is_done = not answer.error or answer.status in FINAL
         else:
             claim.state["truncated"] = True
-        if is_over:
+        if is_done:
             claim.position = position
         else:
             claim.hold(FAILED_MS)
-        return is_over
+        return is_done
 
     async def _read(self, position: int, limit: int) -> Batch:
         return await read_batch(self._run, self._subscription, position, limit)
