@@ -59,7 +59,7 @@ _LIST_OF_KIND = {kind: name for name, kind in row_loader.LISTS.items()}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
-    """An entry that servers may offer; None if it cannot be served."""
+    """An entry that servers may offer; `entry` is None if it cannot be served."""
 
     place: CatalogPlace
     entry: Entry[Any, Any] | None
@@ -133,27 +133,25 @@ class Catalogs:
         # A changed server may offer overlays that were made without a change row.
         all_rows = change_set.everything or bool(change_set.refs_of_kind("server"))
         servers = row_loader.load_servers() if all_rows else self._servers
-        stops, unloaded = self.stops, set[Key]()
+        stops = self.stops
+        refs = {kind: set(change_set.refs_of_kind(kind)) for kind in row_loader.MODELS}
         if change_set.everything or change_set.refs_of_kind(changes.STOP):
             stops = row_loader.load_stops()
             # Stops may name overlays that were inserted without a change row.
-            unloaded = stops.rows.keys() - self._rows.keys()
-        refs = {
-            kind: {"*"}
-            if all_rows
-            else change_set.refs_of_kind(kind)
-            | {ref for each, ref in unloaded if each == kind}
-            for kind in row_loader.MODELS
-        }
+            for kind, ref in stops.rows.keys() - self._rows.keys():
+                if kind in refs:
+                    refs[kind].add(ref)
+        if all_rows:
+            refs = {kind: {"*"} for kind in refs}
         # Only `_load_rows` can still fail, and it reads before it changes anything.
-        touched = self._load_rows({kind: each for kind, each in refs.items() if each})
-        touched |= self._places_with_other_stops(stops)
+        places = self._load_rows({kind: each for kind, each in refs.items() if each})
+        places |= self._places_with_other_stops(stops)
         self.stops = stops
         self.stopped = frozenset(
             slug for slug, server in servers.items() if stops.of_server(server)
         )
         self.by_slug = {
-            slug: self._updated_catalog(server, touched)
+            slug: self._updated_catalog(server, places)
             for slug, server in servers.items()
             if slug not in self.stopped
         }
@@ -190,25 +188,25 @@ class Catalogs:
         """Load the changed rows; return the places whose entries may differ now."""
         rows = dict(self._rows)
         changed = dict(self._changed_rows(refs))
-        replaced = [rows.pop(key) for key in changed if key in rows]
-        loaded = {
+        old_offers = [rows.pop(key) for key in changed if key in rows]
+        new_offers = {
             each.key: self._offer_of_row(each, changed[each.key])
             for each in row_loader.load_rows(
                 [key for key, now in changed.items() if now is not None]
             )
         }
-        if not replaced and not loaded:
+        if not old_offers and not new_offers:
             return set()
-        rows.update(loaded)
+        rows.update(new_offers)
         of_staff, overlays = dict(self._of_staff), dict(self._overlays)
-        for offer in replaced:
+        for offer in old_offers:
             by_place = overlays if offer.overlay else of_staff
             if by_place.get(offer.place) is offer:  # else another has the place
                 del by_place[offer.place]
-        for offer in loaded.values():
+        for offer in new_offers.values():
             (overlays if offer.overlay else of_staff)[offer.place] = offer
         self._rows, self._of_staff, self._overlays = rows, of_staff, overlays
-        return {offer.place for offer in (*replaced, *loaded.values())}
+        return {offer.place for offer in (*old_offers, *new_offers.values())}
 
     def _changed_rows(
         self, refs: Mapping[str, Collection[str]]
@@ -221,7 +219,7 @@ class Catalogs:
                 for key, offer in self._rows.items()
                 if key[0] == kind and ("*" in names or key[1] in names)
             }
-            for key in (*offers, *(key for key in versions if key not in offers)):
+            for key in {**offers, **versions}:
                 before = offers[key].version if key in offers else None
                 if versions.get(key) != before:
                     yield key, versions.get(key)
@@ -288,18 +286,18 @@ class Catalogs:
     # -- servers ----------------------------------------------------------------
 
     def _updated_catalog(
-        self, server: ServerDefinition, touched: set[CatalogPlace]
+        self, server: ServerDefinition, changed_places: set[CatalogPlace]
     ) -> Catalog:
         catalog = self.by_slug.get(server.slug)
         if catalog is None or catalog.server != server:
             return self._new_catalog(server)
         offered: _Entries = {}
         stopped: _Entries = {}
-        for place in touched:
+        for place in changed_places:
             name, identity = place
-            entry, off = self._offered_at_place(place, server)
-            offered.setdefault(name, {})[identity] = None if off else entry
-            stopped.setdefault(name, {})[identity] = entry if off else None
+            entry, is_stopped = self._offered_at_place(place, server)
+            offered.setdefault(name, {})[identity] = None if is_stopped else entry
+            stopped.setdefault(name, {})[identity] = entry if is_stopped else None
         return catalog.with_changes(offered, stopped)
 
     def _new_catalog(self, server: ServerDefinition) -> Catalog:
@@ -307,8 +305,8 @@ class Catalogs:
         stopped: _Entries = {name: {} for name in snapshot.LISTS}
         for place in {**self._of_staff, **self._declared}:
             name, identity = place
-            entry, off = self._offered_at_place(place, server)
-            if entry is not None and off:
+            entry, is_stopped = self._offered_at_place(place, server)
+            if entry is not None and is_stopped:
                 stopped[name][identity] = entry
             elif entry is not None:
                 lists[name].append(entry)
@@ -339,7 +337,8 @@ class Catalogs:
 
 
 def _broken_offer(key: Key, version: ServedVersion | None, reason: str) -> _Offer:
-    """Return the offer of a row that cannot be served; no identity has a line break."""
+    """Return the offer of a row that cannot be served, at a place that no entry has."""
+    # An identity has no line break.
     place = (_LIST_OF_KIND[key[0]], f"\n{key[1]}")
     return _Offer(place, None, key, version, broken=reason)
 
