@@ -23,8 +23,8 @@ from mcp_app.process.runtime import Process
 
 Value = TypeVar("Value")
 
-LAST_S: Final = 30.0
-"""Seconds that an exiting interpreter waits for calls beyond the drain time."""
+EXIT_TIMEOUT_S: Final = 30.0
+"""Seconds after the drain time that the exit still waits."""
 
 
 class Unsuitable(RuntimeError):
@@ -138,7 +138,7 @@ def _drain_at_exit(loop: asyncio.AbstractEventLoop) -> None:
         return
     ended = asyncio.run_coroutine_threadsafe(process.drain(), loop)
     try:
-        ended.result(process.limits.drain + LAST_S)
+        ended.result(process.limits.drain + EXIT_TIMEOUT_S)
     except TimeoutError:
         return
     loop.call_soon_threadsafe(process.close)

@@ -14,7 +14,7 @@ from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.runtime import Process
 
 _current: Process | None = None
-"""The one that was requested last: nearly always the only one."""
+"""The process that `process()` returned last, nearly always the only one."""
 _alive: dict[asyncio.AbstractEventLoop, Process] = {}
 _lock = threading.Lock()
 
@@ -45,8 +45,8 @@ def any_process() -> Process | None:
 def process() -> Process:
     """Return the process of the running loop; a fork or a new loop gets its own.
 
-    Asking for the running loop is a system call (CPython 3.11).  A loop that runs in
-    this thread must be the running one.
+    This avoids `get_running_loop()`, a system call (CPython 3.11): if the loop of the
+    last process runs in this thread, it is the running one.
     """
     current = _current
     if (
@@ -92,7 +92,7 @@ def _forget_closed(closed: Process) -> None:
 
 
 REST_S: Final = 60.0
-"""After so long without a task the process ends, and with it its connections."""
+"""Seconds without a task after which the process and its connections end."""
 CLOSING_LOOK_S: Final = 0.05
 
 
@@ -107,7 +107,7 @@ async def run_waiting_task(key: int) -> bool:
     current = current or begin_process()
     try:
         is_run = await current.tasks.run_waiting(key)
-        # The queue may end this process now, without a word.
+        # Write the call log now: the queue may kill this process.
         await lifecycle.write_call_log(current.audit)
         return is_run
     finally:
@@ -127,7 +127,7 @@ async def _end_process(ending: Process) -> None:
 
 
 async def give_up_task(key: int) -> None:
-    """Stop the run of a task, as the end of its process does."""
+    """Stop the run of a task, and leave it as the end of its process would."""
     current = _alive.get(asyncio.get_running_loop())
     if current is not None:
         current.tasks.give_up(key)

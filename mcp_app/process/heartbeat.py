@@ -82,7 +82,7 @@ HANGS = HEARTBEAT
 """Seconds after which a statement that runs is left alone with its connection."""
 LATE = 2 * HEARTBEAT
 STEADY = 20.0
-LAST_S = 2.0
+DELETION_TIMEOUT_S = 2.0
 """Seconds that an ending process waits for the database to remove its row."""
 
 
@@ -146,7 +146,7 @@ class Heartbeat:
     async def end(self) -> None:
         self.stop()
         with contextlib.suppress(DatabaseError, Unavailable, TimeoutError):
-            async with asyncio.timeout(LAST_S):
+            async with asyncio.timeout(DELETION_TIMEOUT_S):
                 await writer.run(self._row.remove)
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """The site's own queue: it is told of tasks, and its workers run them.
 
-A queue is a bell and a place to run.  The row says what is to be done: a message that
-is lost, late or doubled loses nothing, and lets nothing run twice.
+The queue only wakes a worker; the row says what to do.  If a message is lost, late or
+repeated, the task still runs once.
 """
 
 from __future__ import annotations
