@@ -139,7 +139,7 @@ class EventIds:
 # -- final message ---------------------------------------------------------------------
 # The message that ends a stream if its requests get no other answer.
 
-EXPECTED: Final = (StreamFenced, IntegrityError)
+HARMLESS_FAILURES: Final = (StreamFenced, IntegrityError)
 """Failures that are no faults: a stream that was closed, a request that came before."""
 ENDED_ELSEWHERE: Final = InternalError(
     "This call was ended from outside: its session was closed, or another process"
@@ -157,7 +157,7 @@ CROWDED: Final = InternalError(
 
 def storage_error(failure: Exception) -> InternalError:
     """Return the error that answers a call whose own answer could not be stored."""
-    return ENDED_ELSEWHERE if isinstance(failure, EXPECTED) else UNSTORED
+    return ENDED_ELSEWHERE if isinstance(failure, HARMLESS_FAILURES) else UNSTORED
 
 
 def stream_too_long(events: int, size: int) -> InternalError:

@@ -26,7 +26,7 @@ from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import (
     CROWDED,
-    EXPECTED,
+    HARMLESS_FAILURES,
     UNSTORED,
     final_message,
     request_ids,
@@ -228,7 +228,7 @@ class OwnedStream:
 
     def handle_refusal(self, gain: Gain, error: Exception) -> None:
         """Handle a refusal: try once to log an error message instead."""
-        if not gain.payloads or self._refused or isinstance(error, EXPECTED):
+        if not gain.payloads or self._refused or isinstance(error, HARMLESS_FAILURES):
             self.close_after_failure(error)
             return
         self._refused = True
@@ -428,7 +428,7 @@ class RequestLog:
         results = await self._write_batch(batch)
         for (stream, gain), result in zip(gains, results, strict=True):
             if isinstance(result, Exception):
-                if not isinstance(result, EXPECTED):
+                if not isinstance(result, HARMLESS_FAILURES):
                     logger.error("Stream %s lost messages: %r", stream, result)
                 stream.handle_refusal(gain, result)
                 continue

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from mcp_app.server.outcome import Response
 from mcp_app.server.request import Request
 from mcp_app.server.run import End, Run
-from mcp_app.streams.event_ids import EXPECTED, final_message, storage_error
+from mcp_app.streams.event_ids import HARMLESS_FAILURES, final_message, storage_error
 from mcp_app.streams.log_writer import Beside, StreamFenced
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.replay import Place, place_after
@@ -33,8 +33,8 @@ from mcp_app.transports.http.resumption import Returning
 
 MAX_NAME_LENGTH: Final = 128
 """Characters of a tool's name that the log keeps."""
-LAST_WORDS_S: Final = 1.0
-"""Seconds that a cancelled call's end waits for the database."""
+END_TIMEOUT_S: Final = 1.0
+"""Seconds that the end of an unanswered call waits for the database."""
 
 
 def called_tool(request: Request) -> str:
@@ -56,17 +56,17 @@ class SessionConnection(Connection, Protocol):
 class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
-    The call goes on if its client leaves, and its messages are logged.  A request that
-    must not run twice has its stream before it runs; others have one if anything but
-    the answer is to be sent.
+    The call goes on if its client leaves, and its messages are logged.  If a request
+    must not run twice, its stream is opened before it runs; else with the first message
+    before the answer.
     """
 
     _connection: SessionConnection
     _promoted = False
-    _parting: asyncio.Task[None] | None = None
-    """Ends the connection."""
-    _rest: Place | None = None
-    """The place from which another process goes on."""
+    _closing_task: asyncio.Task[None] | None = None
+    """Closes the connection when its client has all messages."""
+    _continuation: Place | None = None
+    """Where in the log another process took over."""
     _last: Response | None = None
     """The answer, while it is being logged."""
 
@@ -103,10 +103,10 @@ class LoggedReply(Reply):
         else:
             self._stream.append(message, beside)
 
-    def _stop_unanswered(self, words: bytes | None) -> None:
-        """Stop calls that have no answer, except perhaps `words`."""
-        if words is not None:
-            self._last = Response(OK, words)
+    def _stop_unanswered(self, error_message: bytes | None) -> None:
+        """Stop the unanswered calls; the log may have sent an error in their place."""
+        if error_message is not None:
+            self._last = Response(OK, error_message)
         requests = self._requests
         for each in requests if isinstance(requests, list) else [requests]:
             run = self._session.running.get(each)
@@ -114,16 +114,16 @@ class LoggedReply(Reply):
                 run.stop(End.CANCELLED)
 
     def reconnect(self, after_ms: int) -> None:
-        able = self._session.revision.priming and self.streams
-        if able and not self._over and self._parting is None:
-            self._parting = asyncio.create_task(
+        can_resume = self._session.revision.priming and self.streams
+        if can_resume and not self._over and self._closing_task is None:
+            self._closing_task = asyncio.create_task(
                 self._close_when_caught_up(self._logged_stream(), after_ms)
             )
 
     async def _close_when_caught_up(self, stream: OwnedStream, after_ms: int) -> None:
         """Close the connection once its client has all messages so far."""
         with suppress(Exception):
-            # If nothing can be logged any more, the stream tells its readers.
+            # If nothing more can be logged, the stream calls `ended` of its readers.
             await stream.wait_until_committed()
         if self not in stream.readers or self._last is not None:
             # The client has left, or the answer is on its way.
@@ -158,7 +158,7 @@ class LoggedReply(Reply):
         elif stream is not None and (stream.ends or stream.failure is not None):
             # Its last message is on its way, or another process has sent it.
             return
-        elif stream is not None and self._is_untouched:
+        elif stream is not None and self._is_unrun_call:
             self._stop_reading()
             stream.withdraw_request()
             super()._take_answer(answer)
@@ -169,19 +169,19 @@ class LoggedReply(Reply):
             self._logged_stream().end(answer.body, COMPLETED)
 
     @property
-    def _is_untouched(self) -> bool:
-        alone = not isinstance(self._requests, list)
-        return alone and self._run is not None and self._run.ran_nothing
+    def _is_unrun_call(self) -> bool:
+        is_single = not isinstance(self._requests, list)
+        return is_single and self._run is not None and self._run.ran_nothing
 
     def _end_unanswered(self, stream: OwnedStream) -> None:
-        """End without an answer, after at most `LAST_WORDS_S`."""
+        """End the stream without an answer, after at most `END_TIMEOUT_S`."""
         stream.end(None, ABORTED)
         if self._events is None:
             self._stop_reading()
             super()._take_answer(None)
             return
-        # Earlier messages may be of use, such as cancelled questions.
-        asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve_answer, None)
+        # The client may need earlier messages, such as cancelled questions.
+        asyncio.get_running_loop().call_later(END_TIMEOUT_S, self._resolve_answer, None)
 
     def _is_json_answer(self, answer: Response) -> bool:
         """Whether an answer is sent as JSON, if nothing was streamed before."""
@@ -190,7 +190,7 @@ class LoggedReply(Reply):
     def gone(self) -> None:
         self._stop_reading()
         super().gone()
-        # Questions from now on wait until the client comes back.
+        # Keep streaming to the log: questions wait there for the client.
         self.streams = self._stream is not None and self._connection.accepts.events
 
     def _stop_reading(self) -> None:
@@ -222,14 +222,14 @@ class LoggedReply(Reply):
         """End the connection, with or without an answer."""
         stream = self._stream
         if stream is not None and isinstance(stream.failure, StreamFenced):
-            self._rest = place_after(stream)
-        if stream is None or stream.failure is None or self._rest is not None:
+            self._continuation = place_after(stream)
+        if stream is None or stream.failure is None or self._continuation is not None:
             self._resolve_answer(None)
         elif self._events is None:
             self._resolve_answer(Response(OK, self._doubtful_answer(stream)))
         else:
-            if not isinstance(stream.failure, EXPECTED):
-                # It is not in the log, and so it has no id.
+            if not isinstance(stream.failure, HARMLESS_FAILURES):
+                # This error is not in the log, so it has no id.
                 self._events.queue_message(self._doubtful_answer(stream))
             self._resolve_answer(None)
 
@@ -238,11 +238,11 @@ class LoggedReply(Reply):
         return final_message(stream.requests, error)
 
     def conclude(self, answer: Response | None) -> Awaitable[object]:
-        if self._rest is None or self._has_left:
+        if self._continuation is None or self._has_left:
             return super().conclude(answer)
         self._over = True
         self._stop_watching()
-        return self._send_rest(self._rest)
+        return self._send_rest(self._continuation)
 
     async def _send_rest(self, place: Place) -> None:
         way, session = self._connection, self._session
@@ -253,12 +253,12 @@ class LoggedReply(Reply):
             body = await way.returning().answer_from_elsewhere(session, place)
         except ClientGone:
             return
-        words = final_message(place.requests, storage_error(StreamFenced()))
-        await send_json(way.send, OK, body or words, way.cors)
+        error = final_message(place.requests, storage_error(StreamFenced()))
+        await send_json(way.send, OK, body or error, way.cors)
 
     def _write_beginning(self, events: EventStream) -> None:
         if self._stream is None or self._over:
-            # A stream that only ends begins with nothing.
+            # If only the end follows, no priming event is needed.
             return
         if self._session.revision.priming:
             events.queue_priming_event(self._stream.event_id(0))

@@ -159,8 +159,8 @@ class Connection(Protocol):
 # -- health ----------------------------------------------------------------------------
 # `/mcp/health`: whether a load balancer may send requests to this process.
 #
-# Anybody may ask, with any Host and Origin: the answer only says which part fails.  Who
-# speaks HTTP/1.1 names some Host.
+# Anybody may ask, with any Host and Origin: the answer only says which part fails.  An
+# HTTP/1.1 request must have a Host.
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -169,8 +169,7 @@ UNCACHED: RawHeaders = [(b"cache-control", b"no-store")]
 NOT_ALLOWED: Final = 405
 BAD_REQUEST: Final = 400
 WITHOUT_HOST: Final = ("1.0", "1")
-"""The version of HTTP that knows of no Host (RFC 9112, section 3.2), and its name in
-granian."""
+"""HTTP/1.0 requires no Host (RFC 9112, section 3.2); granian calls it "1"."""
 SETTINGS: Final = "settings"
 """The process could not be started."""
 
