@@ -74,8 +74,8 @@ def note_deprecated_use(revision: Revision, capability: str) -> None:
 class PreparedQuestion:
     """A question in the words of a revision.
 
-    `trusted_without_state` tells whether an answer that comes unasked may be used,
-    `private` that the question is kept no longer than its call lasts.
+    If `trusted_without_state`, an answer without sealed state is accepted.  If
+    `private`, the question is deleted with its call.
     """
 
     key: str
@@ -87,7 +87,7 @@ class PreparedQuestion:
 
     @property
     def question_digest(self) -> str:
-        """A digest of the question without its key, and without the id of a visit."""
+        """A digest of the question without its key and `elicitationId`."""
         params = {n: each for n, each in self.params.items() if n != "elicitationId"}
         return sha256(jsonrpc.canonical([self.method, params])).hexdigest()
 
@@ -111,7 +111,7 @@ def prepare_question(
 
 
 def require_capability(client: Client, *path: str) -> None:
-    """Raise unless the client declared a capability, such as "sampling", "tools"."""
+    """Raise if the client did not declare a capability: "sampling", "tools"."""
     capability: object = client.capabilities
     for name in path:
         capability = capability.get(name) if isinstance(capability, Mapping) else None
@@ -133,11 +133,11 @@ def _require_method(revision: Revision, method: str, *path: str) -> None:
 
 
 def can_answer(client: Client, revision: Revision, request: JsonObject) -> bool:
-    """Whether a client takes a question, which may be of another client's call."""
+    """Whether a client takes a question that may be prepared for another client."""
     method, params = request["method"], request["params"]
     path = [method.partition("/")[0]]
     mode = params.get("mode")
-    # An empty "elicitation" stands for forms.
+    # If the client declared an empty "elicitation", do not require "form".
     if mode == "url" or (mode and client.capabilities.get("elicitation")):
         path.append(mode)
     if "tools" in params:
@@ -189,7 +189,7 @@ def _parse_elicitation(
             "An elicitation's action must be accept, decline or cancel."
         )
     # A form without required fields may be accepted without content.
-    content = result.get("content", None if action is None else {})
+    content = result.get("content", {} if action == "accept" else None)
     if not isinstance(content, dict):
         raise ClientRefused("An accepted elicitation must have content, an object.")
     try:
@@ -223,7 +223,7 @@ def _prepare_visit(
 
 
 def _check_url(url: str) -> None:
-    """Raise ValueError unless a person may be sent there ("Safe URL Handling")."""
+    """Raise ValueError if a person may not be sent there ("Safe URL Handling")."""
     parts = urlsplit(url)
     if rules.uri_problem(url) or parts.scheme not in ("http", "https"):
         raise ValueError(f"{url[:200]!r} is not a URL that a browser can open.")

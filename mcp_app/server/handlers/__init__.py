@@ -1,6 +1,6 @@
 """The handler of each method; dispatch has refused what the revision lacks.
 
-A handler returns a result as JSON, or already encoded, perhaps with how the call ended.
+A handler returns a JSON object, bytes, or `Encoded`: bytes and how the call ended.
 """
 
 from __future__ import annotations
