@@ -33,12 +33,12 @@ _NO_TOPICS = (changes.MODEL, changes.RIGHTS)
 """Changes of these kinds name no topic; each stream works out what they mean for it."""
 COMPACTION_ATTEMPTS = 2
 """Attempts to give changes a number by compaction before they are announced."""
-Hears: TypeAlias = Callable[[Listener, str], Awaitable[bool]]
+MayRead: TypeAlias = Callable[[Listener, str], Awaitable[bool]]
 """Whether the client of a stream may read a resource."""
 LISTS_ALONE = frozenset(LISTS)
-PATIENCE_S = 2.0
-"""Seconds to wait for rules that decide who may hear of a resource."""
-RETRY = 1.0
+RULES_TIMEOUT_S = 2.0
+"""Seconds to wait for rules that decide who may read a resource."""
+RETRY_S = 1.0
 """Seconds between attempts to write the change of a call during an outage."""
 
 Value = TypeVar("Value")
@@ -89,14 +89,14 @@ class Announcements:
         row: WorkerRow,
         bindings: Mapping[str, Binding],
         personal: Personal,
-        hears: Hears,
+        may_read: MayRead,
     ) -> None:
         self._listeners = listeners
         self._look = look
         self._row = row
         self._bindings = bindings
         self._personal = personal
-        self._hears = hears
+        self._may_read = may_read
         self._reader = ChangeReader()
         self._pending: deque[PendingChanges] = deque()
         self._announcing: asyncio.Future[None] | None = None
@@ -110,7 +110,7 @@ class Announcements:
     def take_in(self, change_set: ChangeSet) -> None:
         previous = self._reader.last_number
         self._reader.advance_past(change_set)
-        # Older batches get the numbers that compaction gave their changes.
+        # Older batches get the numbers that compaction has now given their changes.
         for batch in self._pending:
             for name, number in batch.numbers.items():
                 if number is None:
@@ -135,7 +135,7 @@ class Announcements:
         return self._pending[0].previous if self._pending else self._reader.last_number
 
     async def wait_for_first_batch(self) -> int:
-        """Announce what the process began with; then return `announced_number`."""
+        """Wait until the first batch is announced; return `announced_number`."""
         while self._pending and self._pending[0].change_set.first:
             await self._pending[0].over.wait()
         return self.announced_number
@@ -151,9 +151,9 @@ class Announcements:
     def topics_since(
         self, mark: Mark, missed: MissedTopics, stream: Listener
     ) -> tuple[list[str], int]:
-        """Return what to tell a stream whose messages are held since the mark.
+        """Return the topics to tell a stream whose messages are held since the mark.
 
-        The number is the one up to which it is then complete.  Changes that will be
+        With the number up to which the stream is then complete.  Changes that will be
         announced later are left out.
         """
         if missed.everything:
@@ -202,16 +202,16 @@ class Announcements:
     async def permitted_topics(
         self, listener: Listener, topics: Sequence[str]
     ) -> list[str]:
-        """Return which of the lists and resources the stream's client may hear of.
+        """Return the lists, and the resources that the stream's client may read.
 
         If that cannot be decided now, return all: the client could read them before.
         """
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(RULES_TIMEOUT_S):
                 return [
                     each
                     for each in topics
-                    if each in LISTS or await self._hears(listener, each)
+                    if each in LISTS or await self._may_read(listener, each)
                 ]
         except (DatabaseError, Unavailable, TimeoutError):
             return list(topics)
@@ -292,7 +292,7 @@ class Announcements:
             except Unavailable as error:
                 logger.warning("A change could not be written yet: %s", error)
             self._unwritten_changes.add((what, server))
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RETRY_S)
             self._unwritten_changes.discard((what, server))
         await self._look()
 

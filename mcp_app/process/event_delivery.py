@@ -139,7 +139,7 @@ class EventDelivery:
             self._timer.cancel()
 
     def wake(self) -> None:
-        """Claim due and new events, if somebody subscribes."""
+        """Claim what has due or new events, if somebody subscribes."""
         self._claims_again = self.is_looking
         if self._claims_again and not self._is_claiming:
             self._is_claiming = True

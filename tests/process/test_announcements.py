@@ -20,7 +20,7 @@ from mcp_app.models import Change, Topic
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process import announcements as module
-from mcp_app.process.announcements import Announcements, Hears
+from mcp_app.process.announcements import Announcements, MayRead
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import LISTS, Listener, Listeners
 from tests.streams.test_listeners import Stream
@@ -55,8 +55,10 @@ async def look() -> None:
     """There is nothing new."""
 
 
-def announcing(live: bool | Exception = False, hears: Hears = anybody) -> Announcements:
-    return Announcements(Listeners(), look, Others(live), {}, nobody, hears)
+def announcing(
+    live: bool | Exception = False, may_read: MayRead = anybody
+) -> Announcements:
+    return Announcements(Listeners(), look, Others(live), {}, nobody, may_read)
 
 
 @pytest.fixture
@@ -325,12 +327,12 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
 async def test_only_what_its_client_may_read_is_told() -> None:
     away = False
 
-    async def hears(listener: Listener, uri: str) -> bool:
+    async def may_read(listener: Listener, uri: str) -> bool:
         if away:
             raise Unavailable("The database is away.")
         return uri != URI
 
-    announcements = announcing(hears=hears)
+    announcements = announcing(may_read=may_read)
     listening = stream(announcements)
     both = (*LISTS, URI)
     assert await announcements.permitted_topics(listening, both) == list(LISTS)

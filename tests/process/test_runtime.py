@@ -478,7 +478,7 @@ async def test_a_change_that_a_call_tells_is_told_at_once(site: Site) -> None:
 async def test_a_change_that_cannot_be_written_waits_for_the_database(
     site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(announcements, "RETRY", 0.05)
+    monkeypatch.setattr(announcements, "RETRY_S", 0.05)
     client = await site.connect(STATELESS)
     listen = await listening(client, resourceSubscriptions=[URI])
     # However long it takes: calls are served without another check.
