@@ -32,7 +32,7 @@ _SEQUENCE: Final = re.compile(
     r"|\x1b[ -/]*+[0-~]?"
     f"|{_UNWANTED.pattern}"
 )
-_PAGE: Final = re.compile("[\x0b\x0c\x85]")
+_PAGE_BREAK: Final = re.compile("[\x0b\x0c\x85]")
 """Vertical tab, form feed and NEL: replaced by a line break."""
 _UTF_16: Final = re.compile("(....)")
 
@@ -52,7 +52,7 @@ def clean_text(text: str) -> str:
         usual = text.replace("\n", " ").isprintable()
     if usual or not _UNWANTED.search(text):
         return text
-    return _SEQUENCE.sub("", _PAGE.sub("\n", text))
+    return _SEQUENCE.sub("", _PAGE_BREAK.sub("\n", text))
 
 
 def json_text(value: object) -> str:

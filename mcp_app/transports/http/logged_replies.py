@@ -57,8 +57,8 @@ class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
     The call goes on if its client leaves, and its messages are logged.  If a request
-    must not run twice, its stream is opened before it runs; else with the first message
-    before the answer.
+    must not run twice, its stream is opened before it runs; else before anything but
+    the answer is sent.
     """
 
     _connection: SessionConnection
@@ -94,7 +94,7 @@ class LoggedReply(Reply):
             self._connection.process.dropped += 1
             return
         if self._stream is None and self.streams and not self._over:
-            self._logged_stream()
+            self._ensure_stream()
         if self._stream is None:
             return
         if self._stream.may_send_no_more:
@@ -104,7 +104,7 @@ class LoggedReply(Reply):
             self._stream.append(message, beside)
 
     def _stop_unanswered(self, error_message: bytes | None) -> None:
-        """Stop the unanswered calls; the log may have sent an error in their place."""
+        """Stop the unanswered calls; the log may send an error as their answer."""
         if error_message is not None:
             self._last = Response(OK, error_message)
         requests = self._requests
@@ -117,7 +117,7 @@ class LoggedReply(Reply):
         can_resume = self._session.revision.priming and self.streams
         if can_resume and not self._over and self._closing_task is None:
             self._closing_task = asyncio.create_task(
-                self._close_when_caught_up(self._logged_stream(), after_ms)
+                self._close_when_caught_up(self._ensure_stream(), after_ms)
             )
 
     async def _close_when_caught_up(self, stream: OwnedStream, after_ms: int) -> None:
@@ -133,7 +133,7 @@ class LoggedReply(Reply):
         self._over = True
         self._resolve_answer(None)
 
-    def _logged_stream(self) -> OwnedStream:
+    def _ensure_stream(self) -> OwnedStream:
         if self._stream is None:
             run, requests, tool = self._run, self._requests, ""
             if run is not None and not isinstance(requests, list):
@@ -146,7 +146,7 @@ class LoggedReply(Reply):
         if not self.streams or self._over:
             return
         self._promoted = True
-        if self._logged_stream().key is not None:
+        if self._ensure_stream().key is not None:
             self.began()
 
     def _take_answer(self, answer: Response | None) -> None:
@@ -163,10 +163,10 @@ class LoggedReply(Reply):
             stream.withdraw_request()
             super()._take_answer(answer)
         elif answer is None:
-            self._end_unanswered(self._logged_stream())
+            self._end_unanswered(self._ensure_stream())
         else:
             self._last = answer
-            self._logged_stream().end(answer.body, COMPLETED)
+            self._ensure_stream().end(answer.body, COMPLETED)
 
     @property
     def _is_unrun_call(self) -> bool:
