@@ -40,7 +40,7 @@ def server_name(slug: str) -> str:
 
 # -- client configs --------------------------------------------------------------------
 
-# When you check an entry with its client again, write the month there.
+# When you check an entry with its client again, set its `verified` to that month.
 OCTOBER_2026: Final = (2026, 10)
 NOVEMBER_2026: Final = (2026, 11)
 
@@ -92,9 +92,9 @@ await client.close();
 
 
 def python_program(url: str, token: str, expression: str) -> str:
-    """Return a program that connects to a URL and prints what an expression gives.
+    """Return a program that connects to a URL and prints the value of an expression.
 
-    The expression has the `client`, and may await.
+    The expression may use `client` and `await`.
     """
     return PYTHON % (*_url_and_headers(url, token), expression)
 
@@ -267,7 +267,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first-look.mjs",
-        write=lambda _name, *ways: TYPESCRIPT % _url_and_headers(*ways),
+        write=lambda _name, url, token: TYPESCRIPT % _url_and_headers(url, token),
     ),
     "curl": ClientProgram(
         title="curl",
@@ -282,14 +282,14 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
 
 
 # -- guides ----------------------------------------------------------------------------
-# How a client is connected to one server: its steps, and what it is given.
+# How a client is connected to one server: its steps, and the texts to copy.
 
 
 Guide: TypeAlias = Mapping[str, Any]
 """What a page says about a client and a server.
 
-`line`, `text` and `link` are "" if there is none; the first two may contain the token,
-and the last never does.
+`line`, `text` and `link` are "" if there is none. `line` and `text` may contain the
+token; `link` never does.
 """
 
 
@@ -299,7 +299,7 @@ def connection_guide(
 ) -> Guide:
     """Return how a client is connected to a server at a URL.
 
-    Without a token, texts have a placeholder where one is needed (`takes_token`).
+    If `takes_token` and `token` is empty, the texts have a placeholder.
     """
     client, name = CLIENTS[key], server_name(slug)
     token_text = (token or TOKEN) if takes_token else ""

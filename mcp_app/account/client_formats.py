@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # -- json merging ----------------------------------------------------------------------
-# Adding a member to a JSON file of somebody else: all else stays, byte by byte.
+# Add a member to a JSON file of somebody else. The other bytes stay the same.
 
 Value: TypeAlias = "Mapping[str, Any] | list[Any]"
 
@@ -48,8 +48,8 @@ def merge_member(text: str, root: str, name: str, value: JsonObject) -> str:
         return _with_member(text, text.index("{"), root, {name: value})
     if not isinstance(document[root], dict):
         raise NotMerged(f"its member {root!r} is no object")
-    value_start = _member_positions(text, text.index("{"))[root].value
-    return _with_member(text, value_start, name, value)
+    start = _member_positions(text, text.index("{"))[root].value_start
+    return _with_member(text, start, name, value)
 
 
 def merge_item(text: str, name: str, item: JsonObject) -> str:
@@ -65,24 +65,24 @@ def merge_item(text: str, name: str, item: JsonObject) -> str:
     if not items:
         return _with_member(text, text.index("{"), name, [item])
     member = _member_positions(text, text.index("{"))[name]
-    begin = member.value + 1
-    space = text[begin : _after_space(text, begin)]
-    before = text[: member.end - 1].rstrip()
+    start = member.value_start + 1
+    space = text[start : _after_space(text, start)]
+    before = text[: member.value_end - 1].rstrip()
     written = _spread_json(item, space, _indentation(text))
     return f"{before},{space or ' '}{written}{text[len(before) :]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The position of an object's member in a text: its name, and its value to `end`.
+    """The positions of an object's member in a text; `space` is what stands before it.
 
-    `space` is the whitespace before it.
+    `value_end` is the position after its value.
     """
 
     space: str
-    begin: int
-    value: int
-    end: int
+    name_start: int
+    value_start: int
+    value_end: int
 
 
 def _read_document(text: str) -> JsonObject:
@@ -123,36 +123,36 @@ def _after_space(text: str, start: int) -> int:
 
 
 def _with_member(text: str, start: int, name: str, value: Value) -> str:
-    members, unit = _member_positions(text, start), _indentation(text)
+    members, indent = _member_positions(text, start), _indentation(text)
     if name in members:
         old = members[name]
-        written = _spread_json(value, old.space, unit)
-        return f"{text[: old.value]}{written}{text[old.end :]}"
+        written = _spread_json(value, old.space, indent)
+        return f"{text[: old.value_start]}{written}{text[old.value_end :]}"
     if members:
         last = list(members.values())[-1]
-        space, rest = last.space, text[last.end :]
-        before = f"{text[: last.end]},{space or ' '}"
+        space, after = last.space, text[last.value_end :]
+        before = f"{text[: last.value_end]},{space or ' '}"
     else:
-        outer = text[:start].rpartition("\n")[2]
-        outer = outer[: len(outer) - len(outer.lstrip())]
-        line = "\r\n" if "\r\n" in text else "\n"
-        line = line if unit is not None else ""
-        space = f"{line}{outer}{unit or ''}"
+        line = text[:start].rpartition("\n")[2]
+        outer_indent = line[: len(line) - len(line.lstrip())]
+        newline = "\r\n" if "\r\n" in text else "\n"
+        newline = newline if indent is not None else ""
+        space = f"{newline}{outer_indent}{indent or ''}"
         end = text.index("}", start)
         before = f"{text[: start + 1]}{space}"
-        rest = f"{line}{outer if line else ''}{text[end:]}"
+        after = f"{newline}{outer_indent if newline else ''}{text[end:]}"
     written = json.dumps(name, ensure_ascii=False)
-    return f"{before}{written}: {_spread_json(value, space, unit)}{rest}"
+    return f"{before}{written}: {_spread_json(value, space, indent)}{after}"
 
 
-def _spread_json(value: Value, space: str, unit: str | None) -> str:
+def _spread_json(value: Value, space: str, indent: str | None) -> str:
     """Return a value as JSON, in indented lines if the text around it is."""
-    if unit is None or "\n" not in space:
+    if indent is None or "\n" not in space:
         return json.dumps(value, ensure_ascii=False)
-    written = json.dumps(value, indent=unit, ensure_ascii=False)
+    written = json.dumps(value, indent=indent, ensure_ascii=False)
     # Use only the last line of `space`: no empty lines within a value.
-    line = "\r\n" if "\r\n" in space else "\n"
-    return written.replace("\n", line + space.rpartition("\n")[2])
+    newline = "\r\n" if "\r\n" in space else "\n"
+    return written.replace("\n", newline + space.rpartition("\n")[2])
 
 
 def _indentation(text: str) -> str | None:
@@ -188,12 +188,12 @@ class ClientProgram:
     """One client: what people do to connect it, and the text that it reads.
 
     `steps` are sentences in their order, followed by `token_steps` if a token is
-    needed; `check` says how people see in the client that it is connected.  In all of
+    needed.  `check` says how people see in the client that it is connected.  In all of
     these `%(name)s` is the server's name there, and `%(place)s` where the text goes.
-    `verified` is when all this was last held against the client or its documentation
-    (year, month).  `write` writes what it reads over HTTP.  `file` is relative to a
-    project, "" if the client reads none there; `elsewhere` is for people.  `line` adds
-    the server in a terminal.  One that only `signs_in` takes no token.
+    `verified` is the year and month in which this was last checked with the client or
+    its documentation.  `write` writes the text for HTTP.  `file` is relative to a
+    project, "" if the client reads none there; then `elsewhere` tells people the place.
+    `line` adds the server in a terminal.  If `signs_in`, the client takes no token.
     """
 
     title: str
@@ -207,7 +207,7 @@ class ClientProgram:
     write: Writer = lambda _name, url, _token: f"{url}\n"
     line: Writer | None = None
     link: Writer | None = None
-    """Writes a link that opens the client; it is given no token but `TOKEN`."""
+    """Writes a link that opens the client; its token is `TOKEN` or ""."""
 
     @property
     def place_for_people(self) -> str:
@@ -216,7 +216,7 @@ class ClientProgram:
 
     @property
     def month_checked(self) -> date:
-        """The first day of the month in which it was last checked."""
+        """The first day of the month `verified`."""
         return date(*self.verified, 1)
 
     def http_text(self, name: str, url: str, *, token: str = "") -> str:
@@ -227,7 +227,7 @@ class ClientProgram:
         return self.write(name, url, token)
 
     def stdio_text(self, name: str, launch: Launch) -> str:
-        """Return what it reads to start a server itself, "" if it starts none."""
+        """Return the text with which it starts a server, "" if it starts none."""
         return ""
 
 
@@ -236,9 +236,9 @@ class JsonClient(ClientProgram):
     """A client with a JSON file, whose member `root` maps names to servers.
 
     `stdio` and `http` are the first members of an entry, and `url` is the name of the
-    address member.  `bridge` is the command, to be followed by the address, that
-    speaks HTTP for a client that cannot send headers itself.  One that `asks` has the
-    person type the token, which then is in no file.
+    address member.  `bridge` is a command that speaks HTTP for a client that cannot
+    send headers itself; the address follows it.  If `asks`, the client asks for the
+    token, so no file has it.
     """
 
     root: str = "mcpServers"
@@ -267,8 +267,8 @@ class JsonClient(ClientProgram):
         arguments += [url, *(["--allow-http"] if is_plain else [])]
         if not token:
             return {"command": command, "args": arguments}
-        # On Windows its client hands on no argument with a space, and everywhere
-        # other people on the computer may see arguments, but no environment.
+        # Use the environment: a Windows client passes on no argument with a space, and
+        # other people on the computer may see arguments.
         arguments += ["--header", "Authorization:${AUTH_HEADER}"]
         return {"command": command, "args": arguments, "env": {"AUTH_HEADER": header}}
 
@@ -351,5 +351,5 @@ def vscode_link(name: str, url: str, token: str) -> str:
 
 def quoted_literal(text: str) -> str:
     """Return a text as Python, JavaScript and TOML write it, in double quotes."""
-    # None of them reads the halves of a surrogate pair as one character.
+    # No `\u` escapes: not all of these languages join surrogate pairs.
     return json.dumps(text, ensure_ascii=False)

@@ -31,7 +31,7 @@ class ChangedMeanwhile(Exception):
 
 
 def allow_app(grant: Grant, idempotency_key: UUID) -> Secret:
-    """Store what a person allows, and return the code; raises as `connections` does."""
+    """Store what a person allows; return the code. Raises as `store_grant` does."""
     code, row = connections.store_grant(grant, idempotency_key)
     if row is not None:
         message = _("Let “%(app)s” connect to “%(server)s” (%(may)s).")
@@ -43,9 +43,9 @@ def allow_app(grant: Grant, idempotency_key: UUID) -> Secret:
 def change_app(
     by: AbstractBaseUser, row: AccessToken, before: Choice, after: Choice
 ) -> None:
-    """Store what the owner of an app chose, who saw the choice `before`.
+    """Store `after`; raise `ChangedMeanwhile` if the stored choice is not `before`.
 
-    Raises `AppEnded`, `ChangedMeanwhile` and `ValidationError`.
+    Raises also `AppEnded` and `ValidationError`.
     """
 
     def choose_after(now: Choice) -> Choice:
@@ -84,7 +84,7 @@ def narrow_to_reading(by: AbstractBaseUser, row: AccessToken) -> bool:
 
 
 def end_connected_apps(by: AbstractBaseUser | None, rows: Iterable[AccessToken]) -> int:
-    """End connected apps together; return how many had not ended before.
+    """End connected apps in one transaction; return how many had not ended before.
 
     Every process refuses their keys once this returns.
     """
@@ -112,6 +112,6 @@ def open_apps(user: AbstractBaseUser) -> QuerySet[AccessToken]:
 def connections_of(user: AbstractBaseUser, client_id: str) -> list[Connection]:
     """Return the open connections of a program with a user's account."""
     rows = Connection.objects.filter(token__user=user.pk, token__revoked=None)
-    # A text cannot be indexed on all databases; a user has few apps.
+    # Compare in Python: `client_id` has no index, and a user has few apps.
     open_rows = rows.select_related("token").order_by("-token__created")
     return [row for row in open_rows if row.client_id == client_id]
