@@ -76,8 +76,8 @@ class Figures:
     """Figures of the filtered calls.
 
     `calls`, `refused` and `failed` ignore the filters by outcome and duration;
-    `matching` counts what they leave. Of 100 of these, 50 took at most `half`
-    milliseconds and 95 at most `most`, which are None if there are none.
+    `matching` counts what they leave. Of 100 of these, 50 took at most `p50_ms` and 95
+    took at most `p95_ms`. Both are None if there are none.
     """
 
     calls: int
@@ -85,8 +85,8 @@ class Figures:
     failed: int
     matching: int
     dropped: int
-    half: int | None
-    most: int | None
+    p50_ms: int | None
+    p95_ms: int | None
     chart: CallChart
     servers: tuple[str, ...]
 
@@ -125,8 +125,8 @@ def call_figures(call_filter: CallFilter) -> Figures:
         failed=sum(bar.failed for bar in chart.bars),
         matching=sum(buckets),
         dropped=sum(row["sum_dropped"] for row in matching),
-        half=percentile_bound(buckets, 50, longest),
-        most=percentile_bound(buckets, 95, longest),
+        p50_ms=percentile_bound(buckets, 50, longest),
+        p95_ms=percentile_bound(buckets, 95, longest),
         chart=chart,
         servers=servers,
     )

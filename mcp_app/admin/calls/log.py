@@ -40,7 +40,7 @@ from mcp_app.admin.calls.filters import (
     stored_time,
 )
 from mcp_app.admin.calls.presentation import (
-    Whole,
+    CallDetails,
     call_line,
     milliseconds_text,
     retention,
@@ -110,9 +110,9 @@ class CallAdmin(SettledAdmin[Call]):
                 " there are too many."
             )
             raise Http404(message % {"days": retention()})
-        whole = Whole(request, call)
-        title = _("Call of %(what)s") % {"what": whole.what}
-        context = {"whole": whole, "kept": retention()}
+        details = CallDetails(request, call)
+        title = _("Call of %(what)s") % {"what": details.what}
+        context = {"details": details, "kept": retention()}
         return self._render_page(request, "call", title, context)
 
     def refused_view(self, request: HttpRequest) -> HttpResponse:
@@ -138,87 +138,89 @@ class CallAdmin(SettledAdmin[Call]):
 
 def calls_page(
     request: HttpRequest,
-    wanted: CallFilter,
+    filters: CallFilter,
     render: Callable[[Mapping[str, object]], HttpResponse],
 ) -> HttpResponse:
     """Render the calls that match a filter; an error number opens its newest call."""
-    number = wanted.q.lower().replace("-", "").replace(" ", "")
+    number = filters.q.lower().replace("-", "").replace(" ", "")
     if ERROR_NUMBER.fullmatch(number):
         for call in Call.objects.page(CallQuery(0, ways=[("failure", "=", number)]), 1):
             page = reverse("admin:mcp_app_call_change", args=[call.pk])
             return HttpResponseRedirect(page)
-    for problem in wanted.problems:
+    for problem in filters.problems:
         messages.warning(request, problem, fail_silently=True)
-    return render(_list_context(request, wanted))
+    return render(_list_context(request, filters))
 
 
-def _search_query(request: HttpRequest, wanted: CallFilter) -> CallQuery:
-    if not wanted.q:
-        return wanted.call_query()
+def _search_query(request: HttpRequest, filters: CallFilter) -> CallQuery:
+    if not filters.q:
+        return filters.call_query()
     # Processes that serve clients load the admin, and never need this.
     from mcp_app.workbench.find import identities_like  # noqa: PLC0415
     from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
 
-    titled = identities_like(viewer_of(request.user), wanted.q)
-    names = dict.fromkeys((*names_with(wanted, wanted.q, MAX_NAMES), *titled))
-    return wanted.call_query(tuple(names)[:MAX_NAMES])
+    identities = identities_like(viewer_of(request.user), filters.q)
+    names = dict.fromkeys((*names_with(filters, filters.q, MAX_NAMES), *identities))
+    return filters.call_query(tuple(names)[:MAX_NAMES])
 
 
-def _list_context(request: HttpRequest, wanted: CallFilter) -> dict[str, object]:
-    sought = _search_query(request, wanted)
-    calls, newer, older = _read_page(wanted, sought)
-    totals = call_figures(wanted) if wanted.is_countable else None
-    looked = None
-    # Counters need no search, unless they cannot tell the rows of this page.
-    if not wanted.newer and (
-        (sought.rest and not older) if totals else not wanted.older
-    ):
-        looked = Call.objects.looked_for(sought, wanted.older)
-    back_to = looked and looked.back_to
+def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object]:
+    query = _search_query(request, filters)
+    calls, newer, older = _read_page(filters, query)
+    totals = call_figures(filters) if filters.is_countable else None
+    # Without counters, the first page says how many rows there are.  With counters, a
+    # page that searched rows and is not full says how far back it looked.  Behind the
+    # link “Newer” nobody needs either: older calls are known to follow.
+    needs_count = (query.rest and not older) if totals else not filters.older
+    row_count = None
+    if needs_count and not filters.newer:
+        row_count = Call.objects.looked_for(query, filters.older)
+    back_to = row_count and row_count.back_to
     return {
-        "asked": wanted,
-        "lines": [call_line(call, wanted) for call in calls],
-        "newer_url": newer and wanted.query_string(newer=newer),
-        "older_url": older and wanted.query_string(older=older),
+        "filters": filters,
+        "lines": [call_line(call, filters) for call in calls],
+        "newer_url": newer and filters.query_string(newer=newer),
+        "older_url": older and filters.query_string(older=older),
         "figures": totals,
-        "cards": totals and totals.calls and _figure_cards(wanted, totals),
+        "cards": totals and totals.calls and _figure_cards(filters, totals),
         # Counters leave out runs of "Try it", which the list has.
-        "count": "" if totals else _count_sentence(looked),
-        "looked": back_to and stored_time(back_to.time_ms),
-        "further_url": back_to and wanted.query_string(older=back_to),
-        "selects": _select_boxes(wanted, totals),
-        "has_more": any((wanted.kind, wanted.slower, wanted.origin, wanted.server)),
-        "chips": _filter_chips(wanted),
-        "export_url": reverse("admin:mcp_app_call_export") + wanted.query_string(),
-        "week_url": wanted.query_string(when="week"),
+        "count": "" if totals else _count_sentence(row_count),
+        "back_to": back_to and stored_time(back_to.time_ms),
+        "further_url": back_to and filters.query_string(older=back_to),
+        "selects": _select_boxes(filters, totals),
+        "has_more": any((filters.kind, filters.slower, filters.origin, filters.server)),
+        "chips": _filter_chips(filters),
+        "export_url": reverse("admin:mcp_app_call_export") + filters.query_string(),
+        "week_url": filters.query_string(when="week"),
         "kept": retention(),
         "unkept": mcp_settings.audit == "off",
     }
 
 
 def _read_page(
-    wanted: CallFilter, sought: CallQuery
+    filters: CallFilter, query: CallQuery
 ) -> tuple[Sequence[Call], Key | None, Key | None]:
     """Return the calls of a page, and the keys from which its neighbours start."""
     # One more row tells whether another page follows.
     rows = Call.objects.page(
-        sought, PER_PAGE + 1, older=wanted.older, newer=wanted.newer
+        query, PER_PAGE + 1, older=filters.older, newer=filters.newer
     )
     is_full = len(rows) > PER_PAGE
-    if wanted.newer:
+    if filters.newer:
         calls, has_older, has_newer = rows[-PER_PAGE:], True, is_full
     else:
-        calls, has_older, has_newer = rows[:PER_PAGE], is_full, wanted.older is not None
+        calls, has_older = rows[:PER_PAGE], is_full
+        has_newer = filters.older is not None
     if not calls:
         return (), None, None
     first, last = (Key(each.time_ms, each.pk) for each in (calls[0], calls[-1]))
     return calls, first if has_newer else None, last if has_older else None
 
 
-def _count_sentence(looked: CallCount | None) -> str:
-    if looked is None:
+def _count_sentence(row_count: CallCount | None) -> str:
+    if row_count is None:
         return ""
-    count = looked.found
+    count = row_count.found
     if count >= COUNTED:
         return _("more than %(count)s calls") % {"count": grouped_digits(COUNTED - 1)}
     text = ngettext("%(count)s call", "%(count)s calls", count)
@@ -226,7 +228,7 @@ def _count_sentence(looked: CallCount | None) -> str:
 
 
 def _figure_cards(
-    wanted: CallFilter, totals: Figures
+    filters: CallFilter, totals: Figures
 ) -> list[tuple[str, str, str, str]]:
     """Return figures: the number, what it counts, more about it, and a URL or ""."""
     percent = format_percent(100 * totals.failed / totals.calls)
@@ -236,18 +238,18 @@ def _figure_cards(
             grouped_digits(totals.failed),
             _("failed"),
             f"({percent})",
-            wanted.query_string(outcome=ANY_FAILURE) if totals.failed else "",
+            filters.query_string(outcome=ANY_FAILURE) if totals.failed else "",
         ),
         (
             grouped_digits(totals.refused),
             _("refused"),
             _("wrong values, no right"),
-            wanted.query_string(outcome=ANY_REFUSAL) if totals.refused else "",
+            filters.query_string(outcome=ANY_REFUSAL) if totals.refused else "",
         ),
     ]
-    if totals.half is None or totals.most is None:
+    if totals.p50_ms is None or totals.p95_ms is None:
         return cards
-    half, nearly_all = milliseconds_text(totals.half), milliseconds_text(totals.most)
+    half, nearly_all = map(milliseconds_text, (totals.p50_ms, totals.p95_ms))
     return [
         *cards,
         (half, _("half of them took at most"), "", ""),
@@ -255,34 +257,34 @@ def _figure_cards(
     ]
 
 
-def _select_boxes(wanted: CallFilter, totals: Figures | None) -> dict[str, str]:
+def _select_boxes(filters: CallFilter, totals: Figures | None) -> dict[str, str]:
     """Return a select box for each filter that has choices, as HTML."""
     boxes: dict[str, tuple[Label, Mapping[str, Label]]] = {**CHOICES}
-    label, every = CHOICES["outcome"]
-    few = {name: each for name, each in every.items() if name in GROUPS}
-    if wanted.outcome:
-        few[wanted.outcome] = every[wanted.outcome]
-    boxes["outcome"] = (label, few)
-    slugs = {*(totals.servers if totals else ()), wanted.server} - {""}
+    label, labels = CHOICES["outcome"]
+    offered = {name: labels[name] for name in labels if name in GROUPS}
+    if filters.outcome:
+        offered[filters.outcome] = labels[filters.outcome]
+    boxes["outcome"] = (label, offered)
+    slugs = {*(totals.servers if totals else ()), filters.server} - {""}
     if slugs:
         boxes["server"] = (_("Server"), {slug: visible(slug) for slug in sorted(slugs)})
     return {
         name: Select(
-            attrs={"aria-label": label}, choices=_choices(name, label, those)
-        ).render(name, getattr(wanted, name))
-        for name, (label, those) in boxes.items()
+            attrs={"aria-label": label}, choices=_choices(name, label, labels)
+        ).render(name, getattr(filters, name))
+        for name, (label, labels) in boxes.items()
     }
 
 
 def _choices(
     name: str, label: Label, choices: Mapping[str, Label]
 ) -> list[tuple[str, Label]]:
-    every = _("All outcomes") if name == "outcome" else f"{label}: {_('all')}"
-    return [*([] if name == "when" else [("", every)]), *choices.items()]
+    all_label = _("All outcomes") if name == "outcome" else f"{label}: {_('all')}"
+    return [*([] if name == "when" else [("", all_label)]), *choices.items()]
 
 
-def _filter_chips(wanted: CallFilter) -> list[dict[str, str]]:
-    """Return the active filters without a select box, with the list without each."""
+def _filter_chips(filters: CallFilter) -> list[dict[str, str]]:
+    """Return each active text filter, and the URL of the list without that filter."""
     labels = {
         "name": _("Name: %(value)s"),
         "user": _("Person: %(value)s"),
@@ -292,8 +294,8 @@ def _filter_chips(wanted: CallFilter) -> list[dict[str, str]]:
         {
             "of": name,
             "label": text % {"value": visible(value)},
-            "url": wanted.query_string(**{name: ""}),
+            "url": filters.query_string(**{name: ""}),
         }
         for name, text in labels.items()
-        if (value := getattr(wanted, name))
+        if (value := getattr(filters, name))
     ]

@@ -54,13 +54,13 @@ MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "prompt": Prompt,
     "event": EventType,
 }
-REASONS: Final = (
+STAFF_REASONS: Final = (
     Outcome.OTHER_SITE,
     Outcome.EGRESS,
     Outcome.TOO_LARGE,
     Outcome.SHAPE,
 )
-"""Outcomes whose error text says why, perhaps more than the client read."""
+"""Outcomes whose error text is for staff; the client may have read less."""
 SLOW_MS: Final = 1_000
 DAY_S: Final = 86_400
 
@@ -96,8 +96,7 @@ def caller_name(call: Call | CallingClient) -> str:
         return _("anonymous")
     if call.principal == CONSOLE:
         return _("nobody")
-    values = {"kind": visible(call.principal), "client": visible(call.principal_client)}
-    return _("nobody (%(kind)s)") % values
+    return _("nobody (%(kind)s)") % {"kind": visible(call.principal)}
 
 
 def client_of(call: Call | CallingClient) -> str:
@@ -124,7 +123,7 @@ def retention() -> str:
     return ngettext("%(n)d hour", "%(n)d hours", hours) % {"n": hours}
 
 
-class Whole:
+class CallDetails:
     """One call in full. Reads the definition's row and the user once each."""
 
     def __init__(self, request: HttpRequest, call: Call) -> None:
@@ -140,8 +139,8 @@ class Whole:
         self.arguments_size = filesizeformat(call.arguments_size)
         self.failure = visible(call.failure)
         self.error_text = visible(call.error, None)
-        self.is_for_staff = call.outcome in REASONS
-        """Whether that is why it failed; else the client read it."""
+        self.is_for_staff = call.outcome in STAFF_REASONS
+        """Whether `error_text` is a reason for staff; else the client got this text."""
         self.may_see_values = has_right(request, VALUES_RIGHT)
         self.lacking = lacking_sentence(VALUES_RIGHT)
         self.values = value_texts(call) if self.may_see_values else ()
@@ -169,22 +168,22 @@ class Whole:
         if not call.name or call.kind not in MODELS or may_be_cut(call.name):
             return name
         if call.principal == CONSOLE:
-            # Who fetches an answer may not have saved anything yet.
+            # Staff can fetch an answer for a definition that is not saved yet.
             return name
         return _("%(name)s (deleted)") % {"name": name}
 
     @property
-    def weight(self) -> str:
+    def failure_note(self) -> str:
         """Whether the call counts as a failure."""
         if self.call.outcome in FAILED:
             return _("This counts as a failure.")
         if self.call.outcome in REFUSED:
-            return _("This does not count as a failure: it is by the caller.")
+            return _("This does not count as a failure: the caller caused it.")
         return ""
 
     @property
     def keeps_values(self) -> bool:
-        """Whether the working copy of what was called has the values kept."""
+        """Whether the working copy of the definition is set to keep values."""
         return bool(getattr(self.row, "keeps_values", False))
 
     @property
@@ -196,7 +195,7 @@ class Whole:
 
     @property
     def shown_name(self) -> str:
-        """The identity that programs use, "" if the row shows no other title."""
+        """The identity that programs use, "" if the title is the same."""
         name = visible(self.call.name)
         return "" if self.row is None or str(self.row) == name else name
 
@@ -243,8 +242,8 @@ class Whole:
             return ""
 
     @property
-    def came_in(self) -> str:
-        """How the caller was authenticated; of a token only its public prefix."""
+    def authentication_text(self) -> str:
+        """How the caller was authenticated; a token is shown by its public prefix."""
         if self.call.principal == CONSOLE:
             tester = visible(self.call.principal_client)
             return _("tried by %(name)s") % {"name": tester}
@@ -261,7 +260,7 @@ class Whole:
         return visible(text % values)
 
     @property
-    def alike(self) -> str:
+    def similar_count_text(self) -> str:
         """How many calls ended in the same way in the 24 hours from `hour_ms`."""
         call = self.call
         count = count_similar(call.kind, call.name, call.outcome, self.hour_ms)
@@ -272,7 +271,7 @@ class Whole:
 
     @property
     def similar_url(self) -> str:
-        """The list of the calls of a month that ended in the same way."""
+        """The list of the calls of 30 days that ended in the same way."""
         call = self.call
         similar = CallFilter(
             "month", self.hour, kind=call.kind, name=call.name, outcome=call.outcome
@@ -281,11 +280,11 @@ class Whole:
 
 
 def _task_url(request: HttpRequest, call: Call) -> str:
-    """Return the page of the task that a call is a run of, "" for none."""
+    """Return the page of the task that made a call, "" if there is none."""
     if not call.session.startswith(TASK_PREFIX) or not has_right(request, "view_task"):
         return ""
-    begin = call.session.removeprefix(TASK_PREFIX)
-    task = Task.objects.filter(public_id__startswith=begin).first()
+    id_start = call.session.removeprefix(TASK_PREFIX)
+    task = Task.objects.filter(public_id__startswith=id_start).first()
     return reverse("admin:mcp_app_task_change", args=[task.pk]) if task else ""
 
 
@@ -296,9 +295,9 @@ def _definition(call: Call) -> DefinitionRow | None:
         return None
     served = Q(published_identity=model.identity_hash(call.name))
     by_identity = Q(**{model.IDENTITY: call.name})
-    rows: list[Any] = list(model._default_manager.filter(served | by_identity)[:5])
-    rows.sort(key=lambda row: row.published_identity is None)
-    return rows[0] if rows else None
+    # Two rows at most match, as each identity is unique: prefer the published one.
+    rows: Any = model._default_manager.filter(served | by_identity)
+    return min(rows, key=lambda row: row.published_identity is None, default=None)
 
 
 def _user_of_call(call: Call) -> Any:

@@ -47,7 +47,7 @@ class ListActions(ExportAction[Row]):
     actions = ACTIONS
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Mark each row that a stop holds, or that processes cannot serve."""
+        """Mark each row that is stopped, or that processes cannot serve."""
         changelist = super().get_changelist_instance(request)
         has_stop = stop_matcher(stop_banner.active_stops(request))
         for row in changelist.result_list:
@@ -56,10 +56,7 @@ class ListActions(ExportAction[Row]):
         return changelist
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """Return the order of the list, unless its reader sorts it: broken rows first.
-
-        Other pages need no order of their own.
-        """
+        """Return the usual order; on the list itself, broken rows come first."""
         usual: Sequence[Any] = self.opts.ordering or ()
         match = request.resolver_match
         if match is None or not str(match.url_name).endswith("_changelist"):
@@ -74,7 +71,7 @@ class ListActions(ExportAction[Row]):
     def publish_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Show all differences; once confirmed, publish all or nothing."""
+        """Show all differences; if confirmed, publish all or nothing."""
         chosen = self._plain_queryset(queryset).select_related("published")
         rows = list(chosen[: MAX_BATCH_SIZE + 1])
         if len(rows) > MAX_BATCH_SIZE:
@@ -147,7 +144,7 @@ class ListActions(ExportAction[Row]):
     def start_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Say what comes back; once confirmed, start what is still ticked."""
+        """Say what comes back; if confirmed, start all rows but the unticked ones."""
         stopped = self._plain_queryset(queryset).filter(is_stopped(self.model))
         count = stopped.count()
         is_all = request.POST.get("select_across") == "1"
@@ -156,6 +153,7 @@ class ListActions(ExportAction[Row]):
                 ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
                 unticked = {*request.POST.getlist("shown")} - {*ticked}
                 keys = [int(each) for each in unticked if ROW_KEY.fullmatch(each)]
+                # Rows that the page did not show start, too.
                 chosen = stopped.exclude(pk__in=keys).order_by("pk")
                 count = services.start_all(author_of(request), chosen)
                 message = ngettext("%d was started.", "%d were started.", count)
@@ -169,13 +167,13 @@ class ListActions(ExportAction[Row]):
         broken_first = Case(When(broken="", then=1), default=0)
         ordered = stopped.select_related("published").order_by(broken_first, "pk")
         rows = list(ordered[:MAX_BATCH_SIZE])
-        beyond = ordered[MAX_BATCH_SIZE:].values_list("pk", flat=True)
+        more_keys = ordered[MAX_BATCH_SIZE:].values_list("pk", flat=True)
         context = {
             "rows": [(row, comparison.restart_sentence(row)) for row in rows],
             "count": count,
             "more": count - len(rows),
             "is_all": is_all,
-            "beyond": [] if is_all else list(beyond),
+            "more_keys": [] if is_all else list(more_keys),
             "back_url": request.get_full_path(),
         }
         title = _("Start the chosen")

@@ -83,7 +83,7 @@ def test_only_the_time_that_is_asked_for() -> None:
     count(0, seconds=60)
     made = charts.call_figures(ASKED)
     assert (made.calls, made.failed, made.matching) == (2, 0, 2)
-    assert (made.half, made.most) == (4, 4)
+    assert (made.p50_ms, made.p95_ms) == (4, 4)
 
 
 @pytest.mark.django_db
@@ -111,7 +111,7 @@ def test_of_all_calls_some_are_asked_for() -> None:
 
     failed = figures(outcome="any_failure")
     assert (failed.calls, failed.failed, failed.matching) == (18, 3, 3)
-    assert (failed.servers, failed.half) == (("default", "shop"), 150)
+    assert (failed.servers, failed.p50_ms) == (("default", "shop"), 150)
     shop = figures(server="shop")
     assert (shop.calls, shop.servers) == (8, ("default", "shop"))
     slow = figures(slower="100")

@@ -95,7 +95,7 @@ def test_many_are_looked_through_so_far_and_no_further(
     assert "Look further back" in text
     assert "No such call was found so far." in text
     further = client.get(LIST + unescape(answer.context["further_url"]))
-    assert further.context["looked"] < answer.context["looked"]
+    assert further.context["back_to"] < answer.context["back_to"]
 
 
 def test_a_count_has_a_bound(staff: Staff, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_such_calls_are_listed(admin_client: Client) -> None:
         crash(ago_ms=2 * HOUR), crash(), crash(name="other"), crash(outcome="failed")
     )
     answer = admin_client.get(page("call", "change", oldest.pk))
-    lines = admin_client.get(answer.context["whole"].similar_url).context["lines"]
+    lines = admin_client.get(answer.context["details"].similar_url).context["lines"]
     same = ("book_table", "Crashed")
     assert [(each["name"], each["label"]) for each in lines] == [same, same]
 
