@@ -72,8 +72,8 @@ class JsonEditor(ABC):
         """Return a summary of a value that rows cannot show."""
         return None
 
-    def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:  # noqa: B027
-        """Open what was added or asked for with the form that is shown again."""
+    def unfold_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:  # noqa: B027
+        """Mark as open the lines that were added or asked for with these data."""
 
     def check_rows(self, rows: Rows) -> None:
         """Add an error to each row that repeats the name of an earlier one."""
@@ -295,7 +295,7 @@ class SheetWidget(CompositeWidget):
         context = super().get_context(name, value, attrs)
         if isinstance(value, EditorInput) and value.is_submitted:
             content = value.submitted_content()
-            self.sheet.open_rows(content["rows"], value.data)
+            self.sheet.unfold_rows(content["rows"], value.data)
         else:
             stored = EditorInput(self.sheet, {}, None, name, self.stored, self.own)
             content = stored.content_of(self.stored, None)

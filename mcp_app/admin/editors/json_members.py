@@ -1,8 +1,7 @@
 """JSON member by member, so that the changes of two people fit together.
 
-Entries of a list are members where texts or names tell them apart.  Of others, such as
-messages, the list is one member: by its place alone an entry is another one as soon as
-somebody puts one above it.
+If each entry of a list has a name or is a text, the entries are members.  Else, as with
+messages, the list is one member: positions shift when somebody inserts an entry.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mcp_app.protocol import jsonrpc
 SEPARATOR: Final = "\x1f"
 """Stands before each name that leads to a member; no name that people type has it."""
 MAX_LEVELS: Final = 2
-"""Of members in members; entries of a list have none."""
+"""Levels of nested objects and lists; in entries of a list there are none."""
 NAMES: Final = ("name", "parameter", "path")
 """The first of these that an entry of a list has is its name."""
 ABSENT: Final[Any] = object()
@@ -24,13 +23,13 @@ ABSENT: Final[Any] = object()
 
 
 def parts_of_json(text: str) -> Mapping[str, object]:
-    """Return each member by the names that lead to it; the text if it is no JSON."""
+    """Return each member by the names that lead to it, or the text if it is no JSON."""
     value = parse_or_none(text)
     return {"": text.strip()} if value is None else dict(_parts(value, MAX_LEVELS))
 
 
 def text_on_top(theirs: str, mine: str, touched: Collection[str]) -> str:
-    """Return the JSON of theirs with the parts that I touched; mine if one is none."""
+    """Return `theirs` with the parts that I touched; `mine` if one is no JSON."""
     values = parse_or_none(theirs), parse_or_none(mine)
     if None in values:
         return mine
@@ -40,7 +39,7 @@ def text_on_top(theirs: str, mine: str, touched: Collection[str]) -> str:
 
 def _parts(value: Any, levels: int, part: str = "") -> Iterator[tuple[str, bytes]]:
     members = _members(value, levels)
-    # For an object or a list it is the order of its members.
+    # Of an object or a list, the part is the list of its members' names.
     yield part, jsonrpc.canonical(value if members is None else [*members])
     below = levels - 1 if isinstance(value, dict) else 0
     for name, member in (members or {}).items():
@@ -48,9 +47,11 @@ def _parts(value: Any, levels: int, part: str = "") -> Iterator[tuple[str, bytes
 
 
 def _members(value: Any, levels: int) -> dict[str, Any] | None:
-    """Return what a value holds, by name; None if it is one member."""
-    if value is ABSENT or (levels and isinstance(value, dict)):
-        return {} if value is ABSENT else value
+    """Return the members of a value by name; None if it counts as one member."""
+    if value is ABSENT:
+        return {}
+    if levels and isinstance(value, dict):
+        return value
     if not levels or not isinstance(value, list):
         return None
     members: dict[str, Any] = {}
@@ -58,7 +59,7 @@ def _members(value: Any, levels: int) -> dict[str, Any] | None:
         name = _name_of(entry)
         if not name:
             return None
-        # Several filters may say the same of one field.
+        # Several filters may have the same field and comparison.
         while name in members:
             name += "+"
         members[name] = entry
@@ -70,7 +71,7 @@ def _name_of(entry: Any) -> str:
     if not isinstance(entry, dict):
         return entry if isinstance(entry, str) else ""
     key = next((each for each in NAMES if entry.get(each)), "")
-    # A value that is fixed has no name of its own.
+    # A filter with a fixed value has no parameter: path and comparison name it.
     rest = ("lookup", "exclude", "unit") if key == "path" else ()
     return " ".join([key, *(str(entry.get(each, "")) for each in (key, *rest))]).strip()
 
@@ -82,14 +83,15 @@ def _value_on_top(
     old, new = _members(theirs, levels), _members(mine, levels)
     if old is None or new is None or len(types) > 1:
         return mine if touched else theirs
+    # An empty path means that I changed the order.
     names = (*new, *old) if [] in touched else (*old, *new)
-    inside: dict[str, list[list[str]]] = {name: [] for name in names}
+    paths: dict[str, list[list[str]]] = {name: [] for name in names}
     for name, *rest in filter(None, touched):
-        inside.setdefault(name, []).append(rest)
+        paths.setdefault(name, []).append(rest)
     members = {}
-    for name, parts in inside.items():
-        both = old.get(name, ABSENT), new.get(name, ABSENT)
-        member = _value_on_top(*both, parts, 0 if list in types else levels - 1)
+    for name, rests in paths.items():
+        pair = old.get(name, ABSENT), new.get(name, ABSENT)
+        member = _value_on_top(*pair, rests, 0 if list in types else levels - 1)
         if member is not ABSENT:
             members[name] = member
     if not members and ABSENT in (theirs, mine):

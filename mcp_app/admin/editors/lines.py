@@ -37,8 +37,8 @@ class LineForm(RowForm):
     texts: ClassVar[RowTexts]
     used_names: ClassVar[set[str]]
     """The names of parameters that other lines have."""
-    most: ClassVar[int]
-    """Lines of this sort in one place."""
+    max_lines: ClassVar[int]
+    """How many lines of this sort one place may have."""
     number = 1
     """Its place among the lines."""
     is_open = False
@@ -126,7 +126,7 @@ class Lines:
             self.forms = [*self._submitted_forms(make, data, lines)]
         for number, form in enumerate(self.forms, start=1):
             form.number = number
-        if len(self.forms) >= make.most:
+        if len(self.forms) >= make.max_lines:
             self.add = []
 
     def _submitted_forms(
@@ -141,7 +141,7 @@ class Lines:
                 yield make(data, prefix=prefix, initial=lines.get(at, {}))
         added = data.get(f"{self.prefix}-add")
         offered: Any = flatten_choices(self.add)
-        if added in dict(offered) and len(places) < make.most:
+        if added in dict(offered) and len(places) < make.max_lines:
             prefix = f"{self.prefix}-{max(places, default=-1) + 1}"
             yield make(initial=make.begin_line(str(added)), prefix=prefix)
 
@@ -152,12 +152,12 @@ class Lines:
     def __iter__(self) -> Iterator[LineForm]:
         return iter(self.forms)
 
-    def open_lines(self, data: Mapping[str, Any]) -> None:
-        """Open the line that was added, and one that was asked for."""
+    def unfold_lines(self, data: Mapping[str, Any]) -> None:
+        """Mark as open the line that was added, and the one that was asked for."""
         for form in self.forms:
             form.is_open = data.get(OPEN) == form.prefix
             for inner in form.inner:
-                inner.open_lines(data)
+                inner.unfold_lines(data)
                 form.is_open |= any(each.is_open for each in inner)
         if self.forms and data.get(f"{self.prefix}-add"):
             self.forms[-1].is_open = True

@@ -53,9 +53,9 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class LookupSheet(OneFormSheet):
-    """The config of the kind `query`; `one` for templates.
+    """The config of the kind `query`; with `one` the answer is one row, for templates.
 
-    `user` is who fills it in: values are offered of rows that they see.
+    The form offers values of rows that `user`, who fills it in, can see.
     """
 
     row_template = "mcp_app/widgets/lookup.html"
@@ -67,10 +67,10 @@ class LookupSheet(OneFormSheet):
         members = {"opened": opened, "one": one, "texts": RowTexts(user)}
         super().__init__(self.form, self.schema, **members)
 
-    def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:
+    def unfold_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:
         for form in () if rows is None else rows.forms:
             for lines in cast("LookupForm", form).inner_formsets():
-                lines.open_lines(data)
+                lines.unfold_lines(data)
 
     def initial_rows(self, value: Any) -> Initial:
         rows, config = super().initial_rows(value), value or {}
@@ -81,18 +81,18 @@ class LookupSheet(OneFormSheet):
 
 
 def typed_query(sent: EditorInput) -> tuple[JsonObject, list[str]]:
-    """Return the config that was typed, without what is wrong, and what that is."""
+    """Return the typed config without its wrong lines, and the labels of these."""
     if not sent.result.problem:
         return parse_or_none(sent.result.text) or {}, []
     rows = sent.submitted_rows
     form = None if rows is None or sent.result.way == "json" else rows.forms[0]
     if isinstance(form, LookupForm):
-        return form.build_config(), form.left_out()
+        return form.build_config(), form.wrong_labels()
     return {}, []
 
 
 def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonObject:
-    """Return a config with what most want, where it does not say yet what comes."""
+    """Return a config with the usual columns, measures and order if it has none."""
     model = opened.get(config.get("model", ""))
     if model is None:
         return config
@@ -129,15 +129,15 @@ _PARTS: Final = {
 
 
 class LookupForm(OneForm):
-    """All of a query's config; subclasses know what code opens, and for what it is.
+    """All of a query's config; subclasses set `opened`, `one` and `texts`.
 
-    Only what the page had is read from what it sent: other members stay as they were.
+    Members without a field on the page keep their stored value.
     """
 
     wrong_row = _("A line has an error.")
     opened: ClassVar[OpenModels]
     one: ClassVar[bool]
-    """Whether the answer is one row, as that of a template."""
+    """Whether the answer is one row, as for templates."""
     begin = staticmethod(begin_config)
     read_config = staticmethod(read_query_config)
     one_parts: ClassVar[tuple[str, ...]] = ("columns", "filters", "lists")
@@ -166,21 +166,21 @@ class LookupForm(OneForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         config, data = self.base, self.data if self.is_bound else None
-        self.open_model = self.opened.get(config.get("model", ""))
-        of_groups = config.get("answer") == GROUPS
-        self.page_answer = ONE if self.one else GROUPS if of_groups else ROWS
+        self.row_model = self.opened.get(config.get("model", ""))
+        has_groups = config.get("answer") == GROUPS
+        self.page_answer = ONE if self.one else GROUPS if has_groups else ROWS
         parts = _PARTS.get(self.page_answer, self.one_parts)
-        if self.open_model is None:
+        if self.row_model is None:
             parts = _PARTS[""]
         for name in self.fields.keys() - {"was", *parts}:
             del self.fields[name]
         self.lines: dict[str, Lines] = {}
-        if self.open_model is None:
+        if self.row_model is None:
             offered = [(each.label, each.title) for each in self.opened.values()]
             self.offer_choices("model", [NONE, *offered])
             return
         members = {
-            "model": self.open_model,
+            "model": self.row_model,
             "opened": self.opened,
             "texts": self.texts,
             "used_names": set[str](),
@@ -202,7 +202,7 @@ class LookupForm(OneForm):
             self._offer_group_order()
         else:
             choices = grouped_choices(
-                self.open_model, self.opened, field_entries, columns
+                self.row_model, self.opened, field_entries, columns
             )
             self.offer_choices("columns", choices)
 
@@ -219,10 +219,10 @@ class LookupForm(OneForm):
         labels = dict(chain.from_iterable(terms))
         stored = self.base.get("order", ())
         self.initial["group_order"] = next(iter(stored), "")
-        self.sorted_by = str(self["group_order"].value() or "")
-        # The page shows the first one alone; what is not there any more is left out.
+        first = str(self["group_order"].value() or "")
+        self.sorted_by = first if first in labels else ""
+        # The page shows only the first term; the others stay if they still exist.
         self.sorted_then = [each for each in stored[1:] if each in labels]
-        self.sorted_by = self.sorted_by if self.sorted_by in labels else ""
         choices = [*labels.items()]
         usual = next(iter(text.usual_order()), "")
         if usual and self.sorted_by != usual:
@@ -233,14 +233,14 @@ class LookupForm(OneForm):
 
     # -- what the page shows
 
-    def names(self) -> Any:
-        """Return what has the names of the model: for one row, and for several."""
-        return None if self.open_model is None else self.open_model.model._meta
+    def model_meta(self) -> Any:
+        """Return the model's `_meta`, which names one row and several."""
+        return None if self.row_model is None else self.row_model.model._meta
 
     def owner_name(self) -> str:
-        """Return what the rows belong to of which a caller sees some only."""
+        """Return the name of the per-caller model that the rows belong to, or ""."""
         pairs = rows_of_everybody(self.opened)
-        owners = (owner for model, owner, _how in pairs if model is self.open_model)
+        owners = (owner for model, owner, _how in pairs if model is self.row_model)
         return "".join(str(each.model._meta.verbose_name) for each in [*owners][:1])
 
     def column_groups(self) -> list[tuple[str | None, list[dict[str, Any]], bool]]:
@@ -259,9 +259,9 @@ class LookupForm(OneForm):
         return [*self.lines.values()]
 
     def full_clean(self) -> None:
-        """Show also what is wrong with the query, at the line that it is about."""
+        """Check the query, too, and show each problem at its line."""
         super().full_clean()
-        if not self.is_bound or self.open_model is None:
+        if not self.is_bound or self.row_model is None:
             return
         for problem in self.read_config(self.build_config(), self.opened)[1]:
             name, _dot, rest = problem.place.partition(".")
@@ -273,10 +273,10 @@ class LookupForm(OneForm):
         return bool(self.errors) or not is_same(self.build_config(), self.base)
 
     def build_config(self) -> JsonObject:
-        """Return the config that the page makes, without the lines that are wrong."""
+        """Return the config of the page without the wrong lines."""
         values = self.cleaned_data if self.is_bound else self.initial
         config = dict(self.base)
-        if self.open_model is None:
+        if self.row_model is None:
             if chosen := values.get("model"):
                 config["model"] = chosen
             return self.begin(config, self.opened, one=self.one)
@@ -286,7 +286,7 @@ class LookupForm(OneForm):
         answer = values.get("answer")
         if answer and answer != self.page_answer:
             # Rows and groups have different orders.
-            members = {n: v for n, v in config.items() if n not in ("order", "limit")}
+            members = {k: v for k, v in config.items() if k not in ("order", "limit")}
             return begin_config({**members, "answer": answer}, self.opened, one=False)
         return config
 
@@ -296,14 +296,15 @@ class LookupForm(OneForm):
         else:
             put_columns(config, values.get("columns", ()))
         if self.one:
+            # Until it is sent, the form changes nothing of the stored config.
             put_member(config, "answer", ONE if self.is_bound else config.get("answer"))
             return
         put_limit(config, values.get("limit"), self._usual_limit)
         if "count" in self.fields:
             put_member(config, "count", values.get("count"))
 
-    def left_out(self) -> list[str]:
-        """Return which lines are wrong."""
+    def wrong_labels(self) -> list[str]:
+        """Return the labels of the wrong lines."""
         word = str(_("filter %(number)s"))
         return [
             word % {"number": line.number} if name == "filters" else line.label()

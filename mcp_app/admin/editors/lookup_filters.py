@@ -61,7 +61,7 @@ def check_name(name: str) -> None:
 
 
 class FilterForm(LineForm):
-    most = 20
+    max_lines = 20
 
     path = redrawing_field(_("Field"))
     lookup = redrawing_field(_("Comparison"))

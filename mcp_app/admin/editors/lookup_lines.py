@@ -64,7 +64,7 @@ class ChoiceLine(LineForm):
 
 
 class GroupLine(ChoiceLine):
-    most = MAX_GROUPINGS
+    max_lines = MAX_GROUPINGS
     entries = staticmethod(group_entries)
 
     path = redrawing_field(_("Group by"))
@@ -80,7 +80,7 @@ class GroupLine(ChoiceLine):
 
 
 class TermLine(ChoiceLine):
-    most = MAX_SORT_TERMS
+    max_lines = MAX_SORT_TERMS
     entries = staticmethod(sort_entries)
 
     path = redrawing_field(_("Sorted by"))
@@ -91,7 +91,7 @@ class TermLine(ChoiceLine):
 
 
 class MeasureLine(ChoiceLine):
-    most = MAX_MEASURES
+    max_lines = MAX_MEASURES
     entries = staticmethod(measure_entries)
 
     path = redrawing_field(_("Number"))
@@ -112,6 +112,7 @@ class MeasureLine(ChoiceLine):
     def choices_to_add(cls, chosen: str = "") -> Choices:
         rows = str(cls.model.model._meta.verbose_name_plural)
         count = "count", capfirst(measure_label("count", rows, None))
+        # `count` is no field, so it is not passed on.
         return [count, *super().choices_to_add("" if chosen == "count" else chosen)]
 
     @classmethod
@@ -131,7 +132,7 @@ class MeasureLine(ChoiceLine):
 class ListLine(LineForm):
     """The rows that a relation to many leads to, with filters of their own."""
 
-    most = 3
+    max_lines = 3
 
     path = forms.CharField(widget=forms.HiddenInput)
     columns = forms.MultipleChoiceField(
@@ -226,14 +227,14 @@ def _chosen_label(bound: BoundField) -> str:
 
 
 def usual_name(path: str, model: OpenModel) -> str:
-    """Return the name of a number that nobody has named: hires, sum_net_total."""
+    """Return the default name of a measure: hires, sum_net_total."""
     rows = slugify(str(model.model._meta.verbose_name_plural)).replace("-", "_")
     name = rows if path == "count" else path.replace("/", "_").replace(".", "_")
     return name[:MAX_NAME_LENGTH] or "count"
 
 
 def usual_columns(model: OpenModel, owner: OpenModel | None = None) -> list[str]:
-    """Return the first fields of a model; of a list without the way to its owner."""
+    """Return the first fields of a model, without the key that points to `owner`."""
     return [
         name
         for name, field in model.fields.items()
@@ -244,7 +245,7 @@ def usual_columns(model: OpenModel, owner: OpenModel | None = None) -> list[str]
 
 
 def put_columns(config: JsonObject, ticked: Sequence[str]) -> None:
-    """Store the ticked fields; those that were there keep their order."""
+    """Store the ticked fields: first those of before in their order, then new ones."""
     kept = [each for each in config.get("fields", ()) if each in ticked]
     put_member(config, "fields", kept + [each for each in ticked if each not in kept])
 

@@ -35,7 +35,7 @@ class ChangeSheet(LookupSheet):
 
 
 def begin_change(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonObject:
-    """Return a config with what most want, where it does not say yet what comes."""
+    """Return a config with the usual changes and columns if it has none."""
     model = opened.get(config.get("model", ""))
     if model is None:
         return config
@@ -59,7 +59,7 @@ class ChangeForm(LookupForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        model = self.open_model
+        model = self.row_model
         if model is None:
             return
         chosen = {name: self.base.get(name, []) for name in ("on", "watched")}
