@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 # -- addresses -------------------------------------------------------------------------
-# The name of a server in client configurations.
 
 
 def server_name(slug: str) -> str:
@@ -282,7 +281,6 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
 
 
 # -- guides ----------------------------------------------------------------------------
-# How a client is connected to one server: its steps, and the texts to copy.
 
 
 Guide: TypeAlias = Mapping[str, Any]

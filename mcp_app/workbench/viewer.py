@@ -1,4 +1,4 @@
-"""What a person may view: whatever is read for a page of theirs is limited to it."""
+"""What a person may view. What their pages read is limited to it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MODELS: Final[tuple[type[PublishedRow], ...]] = (*DEFINITION_ROWS, Server)
 class Viewer:
     """A person, and what they may view.
 
-    `models` are those of definitions and servers; `tokens` says whether they may view
+    `models` are those of definitions and servers.  `tokens` says whether they may view
     the access tokens of others, `users` whether they may view the site's users.
-    `person` is the user, whose rights tell which calls they may decide.
+    The rights of `person`, the user, tell which waiting calls they may approve.
     """
 
     key: Any
@@ -35,7 +35,7 @@ class Viewer:
 
 
 def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
-    """Return what a user may view; who may change a row may view it, as in Django."""
+    """Return what a user may view. The right to change includes it, as in Django."""
     users = get_user_model()._meta
     return Viewer(
         key=user.pk,

@@ -54,7 +54,7 @@ class Visibility:
         self.kind = row.kind_of_row
         content = row.working_content() if _is_unseen(row) else row.published_content()
         self._content = content
-        self._tags, self._own = tags_and_requirements(row, content)
+        self._tags, self._row_requirements = tags_and_requirements(row, content)
         self.servers = self._sorted_servers()
         matching = [server for server in self.servers if server.slug == slug]
         self.server = next(iter([*matching, *self.servers]), None)
@@ -92,7 +92,7 @@ class Visibility:
 
     def _applying_stop(self) -> Stop | None:
         """Return a stop that applies to the row now."""
-        holding = (
+        stops = (
             stop
             for stop in self._stops
             if stop.scope == Scope.EVERYTHING
@@ -100,7 +100,7 @@ class Visibility:
             or self._holds_server(stop)
             or (stop.scope == Scope.CHANGES and changes_things(self.row, self._content))
         )
-        return next(holding, None)
+        return next(stops, None)
 
     def _holds_server(self, stop: Stop) -> bool:
         if self.server is None or stop.scope != Scope.SERVER:
@@ -116,10 +116,10 @@ class Visibility:
     @property
     def demands(self) -> AccessRequirements:
         """The requirements of the server and of the row together."""
-        return self._of_server.combined_with(self._own)
+        return self._server_requirements.combined_with(self._row_requirements)
 
     @property
-    def _of_server(self) -> AccessRequirements:
+    def _server_requirements(self) -> AccessRequirements:
         return NO_REQUIREMENTS if self.server is None else self.server.demands
 
     @cached_property
@@ -128,15 +128,14 @@ class Visibility:
 
     @cached_property
     def conditions(self) -> list[Condition]:
-        return conditions(
-            self._of_server, self._own, self.known_groups, is_server=self.is_server
-        )
+        requirements = self._server_requirements, self._row_requirements
+        return conditions(*requirements, self.known_groups, is_server=self.is_server)
 
     def is_available_to(self, holder: Holder) -> bool:
-        """Return whether a principal can list it and its calls run."""
-        if self.closed_reason or not holder.meets_demands(self._of_server):
+        """Return whether a principal can list it and call it."""
+        if self.closed_reason or not holder.meets_demands(self._server_requirements):
             return False
-        return holder.meets_demands(self._own)
+        return holder.meets_demands(self._row_requirements)
 
     @property
     def requirements_differ(self) -> bool:
@@ -144,7 +143,7 @@ class Visibility:
         if self.is_server or _is_unseen(self.row):
             return False
         _tags, working = tags_and_requirements(self.row, self.row.working_content())
-        return working != self._own
+        return working != self._row_requirements
 
 
 def changes_things(row: PublishedRow, content: JsonObject) -> bool:
@@ -159,9 +158,9 @@ def changes_things(row: PublishedRow, content: JsonObject) -> bool:
 def tags_and_requirements(
     row: PublishedRow, content: JsonObject
 ) -> tuple[frozenset[str], AccessRequirements]:
-    """Return the tags and requirements of a content, with those that follow from it.
+    """Return the tags and requirements of a row with this content.
 
-    Those of a server are not part of its content, so it has none here.
+    They include what its code or its kind adds. For a server both are empty.
     """
     if not isinstance(row, DefinitionRow):
         return frozenset(), NO_REQUIREMENTS
@@ -182,15 +181,15 @@ def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
 
     The keys are `after_0`, `after_1` …, and `everybody`, `active` and `superusers`.
     """
-    both: Q = user_queries.active_condition()
+    met_so_far: Q = user_queries.active_condition()
     columns = {
         "everybody": Count("pk"),
-        "active": Count("pk", filter=both),
-        "superusers": Count("pk", filter=both & user_queries.superusers()),
+        "active": Count("pk", filter=met_so_far),
+        "superusers": Count("pk", filter=met_so_far & user_queries.superusers()),
     }
     for index, condition in enumerate(conditions):
-        both &= user_queries.EVERYBODY if condition.which is None else condition.which
-        columns[f"after_{index}"] = Count("pk", filter=both)
+        met_so_far &= condition.which or user_queries.EVERYBODY
+        columns[f"after_{index}"] = Count("pk", filter=met_so_far)
     totals: Mapping[str, int] = user_queries.all_users().order_by().aggregate(**columns)
     return totals
 
@@ -295,8 +294,7 @@ def people_page(
     start = (number - 1) * PEOPLE_PER_PAGE
     rows = _people_rows(conditions, can=can)[start : start + PEOPLE_PER_PAGE]
     why = Why(conditions, groups, demands)
-    named = [(visible(row.get_username()), why.reason_for(row)) for row in rows]
-    people = [Person(*each) for each in named]
+    people = [Person(visible(row.get_username()), why.reason_for(row)) for row in rows]
     return People(people, can, number, pages, *map(grouped_digits, counts))
 
 
@@ -336,7 +334,7 @@ class Why:
         self._conditions = conditions
         self._groups = {group.pk: group for group in groups}
         self._demands = demands
-        self._open = any(condition.which is None for condition in conditions)
+        self._has_unchecked_condition = any(each.which is None for each in conditions)
 
     def reason_for(self, user: Any) -> str:
         """Return the reason for a row of the table."""
@@ -351,7 +349,7 @@ class Why:
             reasons = {"reasons": join_required(dict.fromkeys(lacks))}
             return _("cannot: %(reasons)s") % reasons
         can = self._access_reason(user)
-        if self._open:
+        if self._has_unchecked_condition:
             return _("%(reason)s; the rest must be checked") % {"reason": can}
         return can
 
@@ -362,15 +360,15 @@ class Why:
             return _("superuser")
         groups = user.groups.all() if hasattr(user, "groups") else ()
         of_user = [self._groups[each.pk] for each in groups if each.pk in self._groups]
-        reasons = [*self._by_permission(of_user), *self._group_reasons(of_user)]
+        reasons = [*self._permission_reasons(of_user), *self._group_reasons(of_user)]
         return join_required(dict.fromkeys(reasons))
 
-    def _by_permission(self, of_user: Collection[KnownGroup]) -> Iterator[str]:
+    def _permission_reasons(self, of_user: Collection[KnownGroup]) -> Iterator[str]:
         for permission in self._demands.permissions:
-            through = [each.name for each in of_user if permission in each.grants]
+            groups = [each.name for each in of_user if permission in each.grants]
             values = {"permission": visible(permission)}
-            if through:
-                values["groups"] = join_alternatives(through)
+            if groups:
+                values["groups"] = join_alternatives(groups)
                 yield _("in %(groups)s, which has %(permission)s") % values
             else:
                 yield _("has %(permission)s") % values
@@ -378,7 +376,7 @@ class Why:
     def _group_reasons(self, of_user: Collection[KnownGroup]) -> Iterator[str]:
         granting = {each.name for each in of_user if each.grants}
         for names in self._demands.groups:
-            in_these = [each.name for each in of_user if each.name in names]
-            # The reason for a permission has already named the group.
-            if granting.isdisjoint(in_these):
-                yield _("in %(groups)s") % {"groups": join_alternatives(in_these)}
+            groups = [each.name for each in of_user if each.name in names]
+            # Skip if the reason for a permission already names such a group.
+            if granting.isdisjoint(groups):
+                yield _("in %(groups)s") % {"groups": join_alternatives(groups)}

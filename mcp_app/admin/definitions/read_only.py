@@ -62,7 +62,7 @@ READ: Final = {
 }
 """Columns, and the methods that show them read-only.
 
-They need other names because the admin prefers a column to a method of its name.
+If a column and a method had one name, the admin would show the column.
 """
 
 
@@ -87,7 +87,8 @@ class ReadOnlyFields:
 
     def read_config(self, row: DefinitionRow) -> str:
         parts = client_view(row, row.working_content(), mcp).description or ()
-        if len(parts) < len(("label", "text")):
+        # A table of one part says no more than the stored JSON.
+        if not parts[1:]:
             return _stored_json("config")(self, row)
         line = '<tr><th scope="row">{}</th><td>{}</td></tr>'
         shown = ([visible(each, None) for each in part] for part in parts)
@@ -96,7 +97,7 @@ class ReadOnlyFields:
 
     @admin.display(description=gettext_lazy("Function"))
     def function(self, row: DefinitionRow) -> str:
-        # The choices are not for everybody who may look.
+        # Do not list the functions to people who may only view.
         return function_label(str(_row_form(row).initial.get("function", "")))
 
     def read_kind(self, row: DefinitionRow) -> str:
