@@ -253,7 +253,7 @@ class JsonClient(ClientProgram):
         command = {"command": launch.command, "args": list(launch.arguments)}
         return {**self.stdio, **command}
 
-    def over_http(self, name: str, url: str, *, token: str = "") -> JsonObject:
+    def http_entry(self, name: str, url: str, *, token: str = "") -> JsonObject:
         """Return the entry of a server at a URL, with a header if there is a token."""
         header = f"Bearer {token}"
         if token and self.asks:
@@ -275,7 +275,7 @@ class JsonClient(ClientProgram):
     def http_text(self, name: str, url: str, *, token: str = "") -> str:
         """Return the text of a file that contains only this server."""
         questions = {"inputs": [token_question(name)]} if token and self.asks else {}
-        entry = self.over_http(name, url, token=token)
+        entry = self.http_entry(name, url, token=token)
         return json_text({**questions, self.root: {name: entry}})
 
     def stdio_text(self, name: str, launch: Launch) -> str:

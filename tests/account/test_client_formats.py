@@ -78,7 +78,7 @@ def test_on_stdio(name: str) -> None:
 @pytest.mark.parametrize("name", HTTP)
 def test_over_http(name: str) -> None:
     client = json_client(name)
-    assert client.over_http("site", URL, token=TOKEN) == HTTP[name]
+    assert client.http_entry("site", URL, token=TOKEN) == HTTP[name]
     assert "Authorization" not in client.http_text("site", URL)
     written = json.loads(client.http_text("site", URL, token=TOKEN))
     assert written[client.root] == {"site": HTTP[name]}
@@ -95,7 +95,7 @@ def test_over_http(name: str) -> None:
     ],
 )
 def test_the_bridge_is_told_that_http_is_meant(url: str, asked: bool) -> None:
-    arguments = json_client("claude-desktop").over_http("site", url)["args"]
+    arguments = json_client("claude-desktop").http_entry("site", url)["args"]
     assert ("--allow-http" in arguments) is asked
 
 
@@ -255,7 +255,7 @@ def test_what_is_not_understood_is_not_merged(text: str) -> None:
 
 def with_token(text: str, name: str = "site") -> str:
     client = JSON_CLIENTS["vscode"]
-    return client.merge_entry(text, name, client.over_http(name, URL, token=TOKEN))
+    return client.merge_entry(text, name, client.http_entry(name, URL, token=TOKEN))
 
 
 @pytest.mark.parametrize("before", ["", "{}", '{"a": 1}', '{"inputs": []}'])
@@ -293,5 +293,5 @@ def test_items_that_are_no_objects_stay() -> None:
 
 def test_without_a_token_nothing_is_asked() -> None:
     client = JSON_CLIENTS["vscode"]
-    merged = client.merge_entry("{}", "site", client.over_http("site", URL))
+    merged = client.merge_entry("{}", "site", client.http_entry("site", URL))
     assert json.loads(merged) == {"servers": {"site": {"type": "http", "url": URL}}}

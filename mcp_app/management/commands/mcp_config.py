@@ -126,7 +126,7 @@ class Command(BaseCommand):
             )
         entry = client.stdio_entry(launch)
         if transport != "stdio":
-            entry = client.over_http(name, url, token=token)
+            entry = client.http_entry(name, url, token=token)
         path = _merge_into_file(client, name, entry)
         self.stdout.write(f"Wrote {name!r} into {path}.")
 
