@@ -17,7 +17,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from mcp_app.streams.tasks import RESTORED
 from tests.drill.databases import CONNECTED, POSTGRES
-from tests.drill.functions.happening import ENOUGH
 from tests.drill.programs import Program
 from tests.drill.running import ROOT, inherited
 from tests.egress.certificates import write_certificate
@@ -48,7 +47,7 @@ def follow_page(commands: str, own: Site) -> None:
 
 @contextmanager
 def emitting(own: Site) -> Iterator[None]:
-    enough = Path(own.env["HAPPENINGS"]) / ENOUGH
+    enough = Path(own.env["HAPPENINGS"]) / "enough"
     enough.unlink(missing_ok=True)
     with Program([sys.executable, "-c", EMIT], env={**inherited(), **own.env}) as load:
         yield
