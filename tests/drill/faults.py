@@ -81,7 +81,7 @@ _told_of: Final[dict[int, frozenset[Any]]] = {}
 """The streams that were open when a batch of news was seen, by its id."""
 
 
-def _seen(good: Good, announcements: Any, found: Any) -> None:
+def _take_in(good: Good, announcements: Any, found: Any) -> None:
     good(announcements, found)
     for batch in announcements._pending:
         _told_of.setdefault(id(batch), frozenset(announcements._listeners))
@@ -268,7 +268,7 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     switches.READ_APART: [(change_reader, "_checked", _checked)],
     switches.FOLDED_BY_ITS_OWN: [(compaction, "_compact_some", _compact_some)],
     switches.NEW_STREAMS_FORGOTTEN: [
-        (Announcements, "seen", _seen),
+        (Announcements, "take_in", _take_in),
         (Announcements, "_announcement_of", _of),
     ],
     switches.LOOKED_WHEN_RUNG: [
