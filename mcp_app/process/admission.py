@@ -26,7 +26,7 @@ class Reason(Enum):
 
 
 class NoAccess(Exception):
-    """A caller may not use a server; each door says so in its own words."""
+    """A caller may not use a server; each transport has its own message for this."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
@@ -34,7 +34,7 @@ class NoAccess(Exception):
 
 
 class Caller(NamedTuple):
-    """A principal at a server, with what it offers and the rights that count there."""
+    """A principal at a server, with the server's catalog and the principal's rights."""
 
     catalog: Catalog
     principal: Principal
@@ -47,9 +47,9 @@ async def find_caller(
     principal: Principal,
     find_catalog: Callable[[str], Catalog | None] | None = None,
 ) -> Caller:
-    """Return a caller with what it may do now; raise `NoAccess`, 503 if stopped.
+    """Return a caller with its current rights; raise `NoAccess`, 503 if stopped.
 
-    `find_catalog` stands in the place of the process's own.
+    `find_catalog` replaces that of the process's catalogs.
     """
     find = find_catalog or process.catalogs.find_catalog
     catalog = find(slug)
@@ -77,8 +77,8 @@ def admit(
 ) -> Run:
     """Return the run of a request that may begin now.
 
-    `running` has the ids that are taken.  Raises 400 if the id is, 503 if the process
-    stops, and 429 if too much of the caller runs.
+    `running` has the ids that are taken.  Raises 400 if the request's id is taken, 503
+    if the process stops, and 429 if too many calls of the caller run.
     """
     check_request_id(request.id, running)
     process.refuse_if_stopping()

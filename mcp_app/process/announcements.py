@@ -153,8 +153,8 @@ class Announcements:
     ) -> tuple[list[str], int]:
         """Return the topics to tell a stream whose messages are held since the mark.
 
-        With the number up to which the stream is then complete.  Changes that will be
-        announced later are left out.
+        Also return the number up to which the stream is then complete.  Changes that
+        will be announced later are left out.
         """
         if missed.everything:
             return list(stream.watching()), self.announced_number

@@ -1,4 +1,4 @@
-"""Who asks, kept for the next request with the same credential.
+"""Keeps the caller of a request for the next one with the same credential.
 
 A caller is looked up again when this process hears of any change, and 30 seconds after
 its token or its rights were read.  It is kept by a digest, so that no credential stays
@@ -59,9 +59,9 @@ class Callers:
     def at(
         self, slug: str, raw: Mapping[bytes, bytes], now: float
     ) -> CachedCaller | None:
-        """Return who may use a server at once; None if that must be looked up.
+        """Return the caller that was kept for a request; None if there is none.
 
-        `raw` has the headers of the request, each of which stands once.
+        `raw` has the headers of the request; each header stands there once.
         """
         process = self._process
         catalog = process.catalogs.by_slug.get(slug)
@@ -110,7 +110,7 @@ class Callers:
 
 
 async def may_read_resource(process: Process, listener: Listener, uri: str) -> bool:
-    """Whether a stream's client may read a resource, as things are now."""
+    """Whether a stream's client may read a resource now."""
     catalog = process.catalogs.by_slug.get(listener.server)
     if catalog is None or not catalog.restricted:
         return True
@@ -121,7 +121,7 @@ async def may_read_resource(process: Process, listener: Listener, uri: str) -> b
 async def may_read_task(
     process: Process, listener: Listener, record: TaskRecord
 ) -> bool:
-    """Whether a stream's client may read one of its tasks, as things are now."""
+    """Whether a stream's client may read one of its tasks now."""
     catalog = process.catalogs.by_slug.get(listener.server)
     if catalog is None:
         return False

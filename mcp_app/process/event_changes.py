@@ -1,4 +1,4 @@
-"""What a process knows of the outbox, and who here waits for something to happen."""
+"""What a process knows of the outbox, and which of its requests wait for events."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ REVOKED: Final = "You may not use this server any more."
 
 
 class EventChanges:
-    """How far the numbers go, by topic; used on the loop of its process only.
+    """The last number of each topic; used on the loop of its process only.
 
-    A topic is known once it was asked for.  A change row says that something happened:
-    then all that is new is read at once, before anybody is told.
+    A topic is known once it was asked for.  A change row says that something happened.
+    Then one statement reads all new numbers, before any waiting request is told.
     """
 
     def __init__(self, process: Process) -> None:
@@ -47,20 +47,20 @@ class EventChanges:
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._readers: list[Callable[[Collection[str]], None]] = []
         self._loads: dict[tuple[str, int, int], asyncio.Future[Portion]] = {}
-        """What was read since something happened last: many ask for the same."""
+        """Reads since the last change; requests that ask for the same share one."""
 
     def add_reader(self, reader: Callable[[Collection[str]], None]) -> None:
-        """Call a function with the topics of which something has happened."""
+        """Call a function with the topics of new events, whenever there are any."""
         self._readers.append(reader)
 
     def note_changes(self) -> None:
-        """Take notice that something has happened; wake who waits for it."""
+        """Read what has happened, and wake the requests that wait for it."""
         self.mark_stale()
-        # Numbers are given out even if nobody here listens.
+        # The read gives numbers to new events, even if nobody here listens.
         self._process.spawn_task(self._read_quietly())
 
     def mark_stale(self) -> None:
-        """Let whoever asks next read what has happened."""
+        """Make the next request read what has happened."""
         self._is_stale = True
 
     async def _read_quietly(self) -> None:
@@ -68,11 +68,11 @@ class EventChanges:
             while self._is_stale:
                 await self._read_changes()
         except (DatabaseError, Unavailable):
-            # Whoever asks next reads it.
+            # The next request reads it.
             return
 
     async def _read_changes(self) -> None:
-        """Read what is new, with everybody else who wants that."""
+        """Read the new numbers; all that want them share one read."""
         if self._reading is not None:
             await asyncio.wait([self._reading])
             return
@@ -81,7 +81,7 @@ class EventChanges:
         work = writer.run(rows.load_state, unknown, self._state.newest)
         self._reading = reading = start_background_task(work)
         try:
-            # Whoever began may leave: the others wait for the same.
+            # The request that began the read may end; others still wait for it.
             state = await asyncio.shield(reading)
         except BaseException:
             self._is_stale = True
@@ -93,7 +93,7 @@ class EventChanges:
 
     def _take_state(self, state: OutboxState, unknown: Collection[str]) -> None:
         if state.newest < self._state.newest:
-            # Another database: what was known is of no use.
+            # This is another database: the known numbers are of no use.
             self._last.clear()
         self._state = state
         self._loads.clear()
@@ -110,11 +110,11 @@ class EventChanges:
     # -- for handlers (`server.ports.Events`) ---------------------------------------
 
     async def current_state(self, topic: str, min_number: int = 0) -> OutboxState:
-        """Return how far the numbers go; reads only if something has happened."""
+        """Return the last numbers; the rows are read only after a change."""
         if len(self._last) >= MAX_TOPICS:
             self._last.clear()
         if min_number > self._state.newest:
-            # Another process may have heard of something before this one.
+            # Another process may have heard of an event before this one.
             self.mark_stale()
         while self._is_stale or self._reading or topic not in self._last:
             if topic not in self._last:
@@ -142,9 +142,9 @@ class EventChanges:
         return await reader.run(rows.last_before, topic, after, age_ms)
 
     async def wait(self, topics: Collection[str], seconds: float) -> bool:
-        """Return when something happened of these topics, or after so long.
+        """Return at the next event of these topics, or after so many seconds.
 
-        It returns False if the process stops: the client goes on at another one.
+        Return False if the process stops: the client continues at another process.
         """
         event = asyncio.Event()
         for topic in topics:

@@ -1,6 +1,6 @@
 """Delivers events to webhook subscriptions (SEP-3415, "Webhook delivery").
 
-A process claims a row for a limited time; if it writes later, that is ignored.  If it
+A process claims a row for a limited time; later writes are ignored.  If the process
 dies before it has stored a delivery, the event is posted again.
 """
 
@@ -58,12 +58,12 @@ logger = logging.getLogger("mcp_app.events")
 Value = TypeVar("Value")
 
 AT_ONCE: Final = 8
-"""Subscriptions that a process serves at once; one person has few of the places."""
+"""Subscriptions that a process serves at once; one person may use few of them."""
 LOOK_S: Final = 1.0
 """Seconds between looks, because commands and queues ring no doorbell."""
 BATCH_SIZE: Final = 50
 TURN_S: Final = 10.0
-"""Seconds of a turn; then others are served, even if a receiver is slow."""
+"""Seconds that a claim may post; then others are served, even if a receiver is slow."""
 MAX_WAITING: Final = 1_000
 """If more events wait, they are skipped and the subscriber gets a gap notice."""
 GONE_S: Final = 540.0
@@ -91,7 +91,7 @@ class EventDelivery:
     """The subscriptions that a process delivers to; used on its loop only."""
 
     is_looking = False
-    """Whether to look for events, as a subscription lives; set by `maintain`."""
+    """Whether to look for events: somebody subscribes.  `maintain` sets it."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -139,7 +139,7 @@ class EventDelivery:
             self._timer.cancel()
 
     def wake(self) -> None:
-        """Claim what has due or new events, if somebody subscribes."""
+        """Claim subscriptions with due or new events, if somebody subscribes."""
         self._claims_again = self.is_looking
         if self._claims_again and not self._is_claiming:
             self._is_claiming = True
@@ -219,7 +219,7 @@ async def post_signed(
         # The settings or the keys that sealed it have changed.
         return CallbackAnswer(error=webhooks.REFUSED)
     if not callback.trusted and record.verified_ms is None:
-        # It was trusted, so it was never challenged.
+        # The receiver was trusted before, so it was never challenged.
         return CallbackAnswer(error=webhooks.CHALLENGE_FAILED)
     signing = record.current_secrets(now_ms)
     headers = webhooks.message_headers(
@@ -237,9 +237,9 @@ async def post_by_its_id(
 ) -> CallbackAnswer:
     """Post an event with its message id, or with its event id if that is refused.
 
-    `ids` are both; the `state` has `by_event`, `sent` and `last_status`.  If a receiver
-    that has accepted nothing yet refuses the message id, it gets the event id at once,
-    but not if its last status was the same.  An accepted event id is used from then on.
+    `ids` are both ids; `state` has `by_event`, `sent` and `last_status`.  If a receiver
+    that has accepted nothing yet refuses the message id, and its last status differs,
+    it gets the event id at once.  An accepted event id is used from then on.
     """
     message_id, event_id = ids
     if state["by_event"] or not dialect.message_ids:
@@ -249,7 +249,7 @@ async def post_by_its_id(
     if is_new and answer.status in REFUSALS:
         other = await post(event_id, body)
         state["by_event"] = not other.error
-        # If only one id was refused, the second answer lets both be tried again.
+        # If the second answer is no refusal, its status lets both be tried next time.
         return answer if other.status in REFUSALS else other
     return answer
 
@@ -297,7 +297,7 @@ class _Delivery:
             occurrences = [each for each in occurrences if each.number == number]
             events = await choose_events(self._run, self._subscription, occurrences)
             if not events:
-                # This subscriber is not told of it any more.
+                # The subscriber does not get this event any more.
                 self._claim.drop_retry(number)
                 self._claim.list_delivery(number, rows.UNTOLD)
             elif not await self._post_event(events[0]):
@@ -311,7 +311,7 @@ class _Delivery:
     # -- who, and what -----------------------------------------------------------------
 
     async def _find_subscriber(self) -> bool:
-        """Check access again; False without the type, `Ended` if access is lost."""
+        """Check access: return False without the type, raise `Ended` without access."""
         row = self._claim.record
         params = {"name": row.event_type, "arguments": read_json(row.arguments)}
         if self._process.catalogs.find_catalog(row.server) is None:
@@ -347,7 +347,7 @@ class _Delivery:
         return True
 
     async def _wait_for_type(self) -> bool:
-        """Put it off while its type is absent; end it after `GONE_S`."""
+        """Pause the subscription while its type is absent; end it after `GONE_S`."""
         row = self._claim.record
         if self._parent.has_gone(row.server, row.event_type):
             message = f"There is no event {row.event_type} any more."
@@ -356,7 +356,7 @@ class _Delivery:
         return False
 
     async def _end(self, name: ErrorName, message: str, **data: Any) -> NoReturn:
-        """Tell the receiver that it is over, delete the row, and raise `Ended`."""
+        """Tell the receiver about the end, delete the row, and raise `Ended`."""
         error = EventError(self._dialect, name, message, **data)
         body = webhooks.terminated_body(error)
         for pause_s in ENDING_PAUSES_S[: self._dialect.terminated_attempts]:
@@ -397,7 +397,7 @@ class _Delivery:
         return not answer.error or is_final
 
     def _log_attempt(self, began: float, answer: CallbackAnswer) -> None:
-        """Write to the call log who got what where, but nothing of the event."""
+        """Log subscriber, outcome and host as a call, but nothing of the event."""
         run, audit = self._run, self._run.request.adapters.audit
         if audit is not None:
             outcome = Outcome.OTHER_SITE if answer.error else Outcome.ANSWERED
@@ -419,7 +419,7 @@ class _Delivery:
     # -- gaps --------------------------------------------------------------------------
 
     async def _skip_backlog(self) -> bool:
-        """If more than `MAX_WAITING` wait, skip them; return as `_pass_over` does."""
+        """Skip events if more than `MAX_WAITING` wait; return as `_pass_over` does."""
         claim, count = self._claim, 0
         state = await self._process.events.current_state(self._topic, claim.position)
         last, position = state.last[self._topic], claim.position

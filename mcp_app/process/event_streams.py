@@ -24,7 +24,7 @@ MAX_AT_ONCE, MAX_OF_TYPE = 20, 10
 BATCH_SIZE: Final = 200
 """Events that one stream gets before others have their turn."""
 FULL_S: Final = 0.25
-"""After so long a stream is tried again whose reader is slow."""
+"""Seconds after which a stream with a slow reader is tried again."""
 
 
 class Push(Protocol):
@@ -36,7 +36,7 @@ class Push(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether its reader has to take what was written before."""
+        """Whether the reader must first take what was written before."""
 
     def write_batch(self, batch: Batch) -> None:
         """Write events until it is full, and take the position of the last."""
@@ -83,7 +83,7 @@ class EventStreams:
                 self.look_soon(stream)
 
     def look_soon(self, stream: Push, *, beat: bool = False) -> None:
-        """Look what there is for a stream, once others had their turn."""
+        """Look for events for a stream, after others had their turn."""
         if stream not in self._by_topic.get(stream.topic, ()):
             return
         self._due[stream] = self._due.get(stream, False) or beat
@@ -105,13 +105,13 @@ class EventStreams:
             self._workers -= 1
 
     def _next_stream(self) -> Push | None:
-        # A slow match holds up none but the streams of its own type.
+        # A slow match holds up only the streams of its own type.
         busy = Counter(each.topic for each in self._busy)
         free = (each for each in self._due if busy[each.topic] < MAX_OF_TYPE)
         return next((each for each in free if each not in self._busy), None)
 
     async def _tell(self, stream: Push, *, beat: bool) -> None:
-        """Write what has happened, or why the subscription is over."""
+        """Write the new events, or why the subscription is over."""
         if stream.is_full:
             loop = asyncio.get_running_loop()
             loop.call_later(FULL_S, self.look_soon, stream)
@@ -131,7 +131,7 @@ class EventStreams:
             if batch.has_more or stream.position < batch.position:
                 self.look_soon(stream)
         if beat:
-            # In outages and stops, too: a client that hears none comes back.
+            # This is also for outages and stops: without heartbeats, clients reconnect.
             stream.write_heartbeat()
 
     async def _read(self, stream: Push) -> Batch:
@@ -139,7 +139,7 @@ class EventStreams:
         try:
             subscription = await find_subscription(run, run.request.params)
         except InvalidParams as error:
-            # The arguments were right once.
+            # The arguments were right before, so the schema has changed.
             dialect, reason = dialect_for(run.request), "schema_changed"
             message = error.message
             raise EventError(dialect, "unsupported", message, reason=reason) from None

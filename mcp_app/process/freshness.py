@@ -105,7 +105,7 @@ class FreshnessGate:
             self._start_check()
 
     def trust(self, until: float) -> None:
-        """Set until when others wait for this process; then each request checks."""
+        """Set until when others wait for this process; later each request checks."""
         self._trusted_until = until
         self._reckon()
 

@@ -1,8 +1,8 @@
-"""What a process begins with is left out of garbage collections.
+"""Leaves the objects that a process starts with out of garbage collections.
 
-Requests that wait a moment make Python look at all objects every few seconds.  With
-Django, a site and its catalogs that held the loop for 90 ms each time (measured with
-256 connections that show unknown session ids).
+If requests wait a moment, Python looks at all objects every few seconds.  With Django,
+a site and its catalogs, this stopped the loop for 90 ms each time (measured with 256
+connections that send unknown session ids).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _is_frozen = False
 
 
 def freeze_heap() -> None:
-    """Leave all objects that there are out of collections, once in a process.
+    """Leave all existing objects out of collections, once in a process.
 
-    They still go when nothing refers to them, unless they refer to each other.
+    Objects without references are still freed, unless they refer to each other.
     """
     global _is_frozen  # noqa: PLW0603 - there is one heap
     if not _is_frozen:

@@ -79,7 +79,7 @@ class Health:
 # -- heartbeat -------------------------------------------------------------------------
 
 HANGS = HEARTBEAT
-"""Seconds after which a statement that runs is left alone with its connection."""
+"""Seconds after which a running statement is abandoned with its connection."""
 LATE = 2 * HEARTBEAT
 STEADY = 20.0
 DELETION_TIMEOUT_S = 2.0
@@ -87,7 +87,7 @@ DELETION_TIMEOUT_S = 2.0
 
 
 def resident_bytes() -> int:
-    """Return how much memory this process has, 0 where the system does not tell."""
+    """Return the memory of this process in bytes, 0 if the system does not tell."""
     try:
         pages = Path("/proc/self/statm").read_text("ascii").split()[1]
     except OSError:
@@ -96,7 +96,7 @@ def resident_bytes() -> int:
 
 
 class Heartbeat:
-    """Renews the row of the process; tells the gate until when others wait for it."""
+    """Renews the process's row; tells the gate until when other processes wait."""
 
     def __init__(
         self,

@@ -72,8 +72,8 @@ async def drain_process(process: Process, patience: float, end: End) -> None:
     looks = process.sse_reader.looks_after_next_poll
 
     def is_at_work() -> bool:
-        # A call of a client that is connected here may run elsewhere, and may have
-        # begun a moment ago.  Others close the session when this process is gone.
+        # A client that is connected here may have a call that has just begun elsewhere.
+        # When this process is gone, other processes close its session.
         waited_for = process.sse_reader.has_work_until(looks)
         return bool(
             process.running
@@ -105,26 +105,26 @@ async def drain_process(process: Process, patience: float, end: End) -> None:
         await token_cache.write_uses()
     await process.heartbeat.end()
     await _wait_while(lambda: any(pool.busy for pool in POOLS), LAST_WORDS)
-    # The server waits for requests that are waiting for the database.
+    # Otherwise the server would wait for requests that wait for the database.
     give_up_everything()
 
 
 async def _wait_while(
     condition: Callable[[], bool], seconds: float, pause: float = 0.02
 ) -> None:
-    """Wait until something is over, or the time is."""
+    """Wait until the condition is false, for at most so many seconds."""
     deadline = time.monotonic() + seconds
     while condition() and time.monotonic() < deadline:
         await asyncio.sleep(pause)
 
 
 async def write_call_log(audit: CallLog | None) -> None:
-    """Write what is still to be written, within `LAST_CALLS` seconds."""
+    """Write pending records of the call log, within `LAST_CALLS` seconds."""
     await _wait_while(partial(_write_pending, audit), LAST_CALLS)
 
 
 def _write_pending(audit: CallLog | None) -> bool:
-    """Write what is still to be written; return whether anything was."""
+    """Write pending records of the call log; return whether there were any."""
     if audit is None or not audit.has_pending:
         return False
     audit.write_pending()
@@ -132,7 +132,7 @@ def _write_pending(audit: CallLog | None) -> bool:
 
 
 # -- startup log -----------------------------------------------------------------------
-# What the system checks would say, logged where no check runs: in a server process.
+# Logs what the system checks find, because no check runs in a server process.
 #
 # Each sentence is logged once.
 
@@ -150,7 +150,7 @@ def log_problems() -> None:
 
 
 def log_closed_hosts() -> None:
-    """Log that the settings close the endpoint, as they do without DEBUG."""
+    """Log an error if DEBUG is off and the settings refuse every host."""
     if settings.DEBUG:
         return
     # Settings that cannot be read have a check of their own.
@@ -243,8 +243,8 @@ class _Drain:
         try:
             await self._process.drain()
         finally:
-            # A request that comes before the server has gone is refused: a process of
-            # its own would leave a row behind.
+            # Later requests must be refused: if one started a new process, that would
+            # leave a row behind.
             self._process.at_close = None
             self._process.close()
             if not self._done:

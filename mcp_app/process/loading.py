@@ -121,7 +121,7 @@ class Catalogs:
 
     @property
     def ask_to_sign_in(self) -> bool:
-        """Whether any server here is not for everybody."""
+        """Whether any server here requires people to sign in."""
         return not all(each.public for each in self.by_slug.values())
 
     def personal_lists(self, slug: str) -> Iterable[str]:
@@ -160,7 +160,7 @@ class Catalogs:
     def cancelling_stops(
         self, server: ServerDefinition, entry: Entry[Any, Any] | None
     ) -> Iterator[Halt]:
-        """Yield what cancels a call that began at this server with this entry."""
+        """Yield the stops that cancel a call of this entry at this server."""
         yield from cancelling(self.stops.of_server(server))
         if entry is not None and (self.stops.changes or self.stops.rows):
             name, _ = _LISTS[type(entry.definition)]
@@ -201,7 +201,7 @@ class Catalogs:
         of_staff, overlays = dict(self._of_staff), dict(self._overlays)
         for offer in old_offers:
             by_place = overlays if offer.overlay else of_staff
-            if by_place.get(offer.place) is offer:  # else another has the place
+            if by_place.get(offer.place) is offer:  # else another offer has the place
                 del by_place[offer.place]
         for offer in new_offers.values():
             (overlays if offer.overlay else of_staff)[offer.place] = offer
@@ -338,7 +338,7 @@ class Catalogs:
 
 def _broken_offer(key: Key, version: ServedVersion | None, reason: str) -> _Offer:
     """Return the offer of a row that cannot be served, at a place that no entry has."""
-    # An identity has no line break.
+    # No identity has a line break, so no entry has this place.
     place = (_LIST_OF_KIND[key[0]], f"\n{key[1]}")
     return _Offer(place, None, key, version, broken=reason)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Quotas:
     """Enforces the limits of this process, unless `LIMITS["rates"]` is false.
 
-    Limits of a principal hold for an anonymous caller's address, if that is known.
+    For an anonymous caller, a limit per principal applies to its address, if known.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Quotas:
             raise _limit_error(limits.streams_per_session, "open streams in a session")
 
     def halves_for_strangers(self) -> bool:
-        """Whether anonymous callers have half of what all share.
+        """Whether anonymous callers together get only half of the shared places.
 
-        They have all of it if no server of this process asks people to sign in.
+        They may use all places if no server of this process asks people to sign in.
         """
         return self._limits.rates and self._catalogs.ask_to_sign_in
 
@@ -90,10 +90,10 @@ def _limit_error(limit: int, what: str) -> Unavailable:
 
 
 # -- queues ----------------------------------------------------------------------------
-# What waits for the readers of event streams, in all streams of the process together.
+# Limits the bytes that wait to be sent, in all event streams of the process together.
 #
-# A reader that takes nothing costs memory: the stream with the most of it is ended
-# first.
+# A reader that takes nothing costs memory: the stream with the most waiting bytes is
+# ended first.
 
 
 class Queue(Protocol):
@@ -104,11 +104,11 @@ class Queue(Protocol):
         """How many bytes wait to be sent."""
 
     def give_up(self) -> None:
-        """End the stream, and let go of what waits (`Queues.count_bytes`)."""
+        """End the stream, and drop its waiting bytes (`Queues.count_bytes`)."""
 
 
 class Queues:
-    """Counts the bytes that wait, and ends streams if there are more than so many."""
+    """Counts the waiting bytes, and ends streams if they exceed `max_bytes`."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -116,13 +116,13 @@ class Queues:
         self._filled: set[Queue] = set()
 
     def count_bytes(self, queue: Queue, change: int) -> None:
-        """Note that so many bytes more wait in a queue, or fewer if it is negative."""
+        """Note that the waiting bytes of a queue have changed by `change`."""
         self._waiting += change
         if queue.waiting:
             self._filled.add(queue)
         else:
             self._filled.discard(queue)
-        # A stream that begins to wait only now has a reader that may well read.
+        # Spare a stream that begins to wait only now: its reader may still read.
         began = {queue} if queue.waiting == change else set()
         while self._waiting > self._max_bytes:
             queues = self._filled - began or self._filled
@@ -132,14 +132,14 @@ class Queues:
 # -- uploads ---------------------------------------------------------------------------
 # Requests whose bodies are still arriving: limited in time and in room.
 #
-# A client that sends half a body and waits would hold its connection for ever, and what
-# it has sent.  A process that stops would wait, too: servers wait for requests that
-# have begun.
+# A client that sends half a body and waits would hold its connection and its bytes for
+# ever.  It would also delay the end of the process: servers wait for requests that have
+# begun.
 
 FIRST_SECONDS = 10.0
 """Time for a body that is small or does not come at all."""
 BYTES_A_SECOND = 1024
-"""A body gets a second more for so many bytes that have come."""
+"""A body gets one more second for each of these many bytes that have arrived."""
 BODY_SECONDS = 60.0
 LOOK_EVERY = 1.0
 MAX_BODIES_PER_ADDRESS = 8
@@ -149,15 +149,15 @@ Reader: TypeAlias = "asyncio.Task[Any] | None"
 
 
 class NoRoom(Exception):
-    """Bodies in pieces hold as much as they may together."""
+    """There is no room for this body, or for more of it."""
 
 
 class Uploads:
     """The tasks that read a body, with the times (monotonic) at which they began.
 
-    One timer serves them all, because most bodies are complete at once.  A body that
-    comes in pieces also tells of its size (`hold_body`): together they hold `limit`
-    bytes.
+    One timer serves them all, because most bodies are complete at once.  For bodies
+    that come in pieces, the size is noted, too (`hold_body`): together they hold at
+    most `limit` bytes.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
@@ -190,9 +190,9 @@ class Uploads:
     def hold_body(self, size: int, owner: Owner = STRANGER) -> None:
         """Note how many bytes of a body in pieces the current task has; 0 at its end.
 
-        If that is too much for all together, some are given up: of anonymous callers
-        first, else of whoever has the most; and the one whose last piece is oldest.
-        Raises `NoRoom` if an anonymous caller has as many bodies in pieces as may be.
+        Above `limit`, bodies are given up: of anonymous callers first, of the caller
+        with the most bytes, and with the oldest last piece.  Raises `NoRoom` if an
+        anonymous caller already has `MAX_BODIES_PER_ADDRESS` bodies in pieces.
         """
         task = asyncio.current_task(self._loop)
         if owner is not STRANGER:
@@ -223,7 +223,7 @@ class Uploads:
         return at_address and bodies >= MAX_BODIES_PER_ADDRESS
 
     def hold_in_room(self, size: int) -> None:
-        """Do what `hold_body` does, but give nobody up: raise `NoRoom`."""
+        """Do what `hold_body` does, but raise `NoRoom` instead of giving up bodies."""
         old_size = self._sizes.get(asyncio.current_task(self._loop), 0)
         if self._total_size + size - old_size > self._limit:
             raise NoRoom
@@ -233,8 +233,8 @@ class Uploads:
     def count_unread(self, owner: Owner, size: int) -> Iterator[None]:
         """Count a complete body until it is read.
 
-        Raises `NoRoom` if those of one person, or of all strangers, would be more than
-        half of `limit`, or those of all people more than `limit`.  One body has room.
+        Raises `NoRoom` if one person, or all strangers, would have more than half of
+        `limit`, or all people more than `limit`.  A first body always has room.
         """
         group = STRANGER if owner.stranger else owner
         people = self._unread.total() - self._unread[STRANGER]
@@ -266,7 +266,7 @@ class Uploads:
         self._timer = None
         now = time.monotonic()
         for task, began in tuple(self._reading.items()):
-            # A body has more time, the more has come of it.
+            # The more of a body has arrived, the more time it gets.
             allowed = FIRST_SECONDS + self._sizes.get(task, 0) / BYTES_A_SECOND
             if now - began > min(allowed, BODY_SECONDS):
                 self._cancel_upload(task)

@@ -4,9 +4,9 @@ A *bucket* is full at first, each call takes something out of it, and it fills u
 with time.  It is kept as the moment when it will be full: so a bucket that was not used
 for some time is full, and can be forgotten.
 
-Strangers share no bucket with people who sign in: a limit that one caller can fill for
-another would be a way to lock that one out.  Strangers whose address is not known have
-one bucket together (`UNKNOWN_ADDRESS`), because otherwise they would have no limit.
+Strangers and people who sign in have separate buckets: otherwise a stranger could use
+up a person's limit and lock that person out.  All strangers without a known address
+share one bucket (`UNKNOWN_ADDRESS`), because otherwise they would have no limit.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 MINUTE_S: Final = 60.0
 MOST: Final = 100_000
-"""Buckets of persons that are kept, and as many of addresses."""
+"""The number of buckets that are kept for persons, and as many for addresses."""
 TOOL_BURST: Final = 100
-"""Calls at once where a tool has a rate of its own, if that is more."""
+"""The largest burst of a tool with its own rate; a smaller rate is its own burst."""
 ADDRESS: Final = "@"
 """The first character of the key of an address; no key of a person begins with it."""
 
@@ -42,19 +42,19 @@ class Bucket:
         self.key = key
         self.full = -math.inf
         self.count = 0
-        """Calls, refused ones too, since `HotKeys` has counted them."""
+        """Calls since `HotKeys` last counted them, with the refused ones."""
         self.turn = 0
         self.set_rate(interval, room)
 
     def set_rate(self, interval: float, room: float) -> None:
-        """Set the seconds between two calls, and those that filling takes."""
+        """Set the seconds between two calls, and the seconds that filling takes."""
         self.interval, self.whole = interval, room
         self.set_share(1.0)
 
     def set_share(self, share: float) -> None:
         self.cost = self.interval / share
         """What a call takes out, in seconds."""
-        # Where the part of the burst is less than one call, one is possible.
+        # There is room for one call, even if the share of the burst is smaller.
         self.room = max(self.whole, self.cost)
 
 
@@ -62,7 +62,7 @@ class Buckets:
     """At most `MOST` buckets by key."""
 
     def __init__(self, common: Hashable | None = None) -> None:
-        """With `common`, keys for which there is no room share the bucket of it."""
+        """If `common` is given, keys for which there is no room share its bucket."""
         self._new: dict[Hashable, Bucket] = {}
         self._old: dict[Hashable, Bucket] = {}
         self._common = common
@@ -83,7 +83,7 @@ class Buckets:
             if self._common is None:
                 self._start_turn(now)
             else:
-                # One for each rate: what is in it is worth a number of calls.
+                # Each rate has its own, because its content means other calls.
                 key = self._common, interval, room
                 bucket = self._new.get(key)
         if bucket is None:
@@ -91,7 +91,7 @@ class Buckets:
             bucket.turn = self.turn
             self._new[key] = bucket
         if bucket.interval != interval or bucket.whole != room:
-            # What is in it is worth another number of calls now: it begins full.
+            # With another rate, its content means other calls: it starts full.
             bucket.full = -math.inf
             bucket.set_rate(interval, room)
         return bucket
@@ -116,8 +116,8 @@ class Charge:
 class Rates:
     """The rates of a process; usable from any thread.
 
-    A *person* is the key of a user, of a principal without one, or of an address
-    (`ADDRESS`); "" is nobody in particular, and not limited.
+    A *person* is the key of a user, of a principal without a user, or of an address
+    (`ADDRESS`); "" stands for no person, and has no limit.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Rates:
         clock: Callable[[], float] = time.monotonic,
         lock: threading.Lock | None = None,
     ) -> None:
-        """`used` is called, with the lock, with a bucket whose `count` was 0."""
+        """`used` gets each bucket whose `count` was 0; the lock is held meanwhile."""
         self.on = limits.rates
         self._used = used
         self._clock = clock
@@ -155,7 +155,7 @@ class Rates:
             )
 
     def note_requests(self, person: str) -> bool:
-        """Charge a person for a message that is never refused; return if it fits."""
+        """Charge for a message that is never refused; return whether it fits."""
         if not self.on or not person:
             return True
         now = self._clock()
@@ -169,8 +169,8 @@ class Rates:
     def wait_for_tool(self, person: str, entry: ToolEntry) -> int:
         """Charge a person for a call of a tool; return how many seconds to wait.
 
-        0 stands for a call that may run now.  It counts alike at each server that
-        offers the tool.
+        0 means that the call may run now.  All servers that offer the tool share one
+        count.
         """
         if not self.on or not person:
             return 0
@@ -209,7 +209,7 @@ class Rates:
             return True
 
     def sentence(self, entry: ToolEntry, wait: int) -> str:
-        """Return what a model reads that has to wait for a tool."""
+        """Return the text for a model that has to wait for a tool."""
         interval, room = self._parts_of_tool(entry)
         return (
             f"You call {entry.definition.name} too often: one person may call it"
@@ -225,10 +225,10 @@ class Rates:
         bucket.count += count
         cost = bucket.cost * count
         full = (bucket.full if bucket.full > now else now) + cost
-        # A batch that is larger than the part of the burst that is left here.
+        # A batch may be larger than this process's share of the burst.
         excess = full - now - max(bucket.room, cost)
         if excess <= 0:
-            # A share that grows must not leave a debt that nobody else would have.
+            # Such a batch must not leave a debt that is larger than the bucket.
             bucket.full = min(full, now + bucket.room)
             return 0
         return max(1, math.ceil(excess))
@@ -267,11 +267,11 @@ def _seconds_text(number: int) -> str:
 # -- minute limit ----------------------------------------------------------------------
 
 MAX_KEYS: Final = 1_000
-"""Beyond so many, all begin anew."""
+"""If there are more keys, all counts start anew."""
 
 
 class MinuteLimit:
-    """So many times a minute for each key, in this process; usable from any thread."""
+    """A limit per key and minute, in this process; usable from any thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -279,7 +279,7 @@ class MinuteLimit:
         self._recent: dict[str, deque[float]] = {}
 
     def count_attempt(self, key: str, now: float) -> bool:
-        """Count one more at this time (monotonic); False if there were too many."""
+        """Count an attempt at this time (monotonic); False if there were too many."""
         with self._lock:
             if len(self._recent) > MAX_KEYS:
                 self._recent.clear()

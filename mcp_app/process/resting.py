@@ -1,6 +1,6 @@
 """Runs user code in the thread that waits for the call, with its database connection.
 
-That is a test, or a program that calls a command within its own transaction.
+Tests use this, and programs that call a command within their own transaction.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class RestingProcess(Process):
         self._reader = ChangeReader()
 
     def start_services(self) -> None:
-        """Begin with nothing."""
+        """Start nothing."""
         self.watch = lambda: None
 
     def close(self) -> None:
-        """Forget it; nothing of it goes on."""
+        """Forget the process; there is nothing to stop."""
         if self.at_close is not None:
             self.at_close()
 
@@ -65,8 +65,8 @@ class RestingProcess(Process):
 class PumpUserCode(InvocationPlaces):
     """Sync functions run in the waiting thread, async functions on the loop.
 
-    The queries of async functions come to that thread, too, and so do the transactions
-    and the site's context managers around both.
+    The queries of async functions also run in the waiting thread, and so do the
+    transactions and the site's context managers.
     """
 
     def __init__(self, process: Process, pump: Pump) -> None:
@@ -77,14 +77,14 @@ class PumpUserCode(InvocationPlaces):
         self._pump = pump
         self._depths: dict[str, int] = {}
         self.error: BaseException | None = None
-        """What the function of this call raised first."""
+        """The first exception that the function of this call raised."""
 
     def begin_call(self) -> None:
         """Note which transactions are open already; called in the waiting thread."""
         self.error, self._depths = None, _open_transactions()
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
-        """Whether it may be awaited directly: never, its queries must come here."""
+        """Return False: queries of an async function must run in the waiting thread."""
         return False
 
     async def run(
@@ -126,7 +126,7 @@ class PumpUserCode(InvocationPlaces):
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        # The function sees what managers set there, as in a thread of its own.
+        # The function sees the context variables that managers set, as in a thread.
         context = contextvars.copy_context()
         around = self.enter_all(run, runnable)
 
@@ -190,7 +190,7 @@ def _open_transactions() -> dict[str, int]:
 
 
 async def run_at_rest(work: Callable[[], Awaitable[Value]], pump: Pump) -> Value:
-    """Run work in a resting process of this loop, which ends with it."""
+    """Run work in a resting process of this loop; close the process at the end."""
     current = begin_process(RestingProcess)
     code = PumpUserCode(current, pump)
     current.adapters = replace(current.adapters, user_code=code)

@@ -45,7 +45,7 @@ class Revocation:
     # -- tokens and rights --------------------------------------------------------
 
     def start_check(self) -> None:
-        """Close what ended tokens or lost permissions had open, if a check is due."""
+        """If a check is due, close streams and calls without token or permission."""
         if token_cache.may_have_ended and (
             self._looking is None or self._looking.done()
         ):
@@ -82,7 +82,7 @@ class Revocation:
     async def _is_shut_out(
         self, slug: str, principal: Principal, tool: str = ""
     ) -> bool:
-        """Whether somebody may not use a server, or one of its tools, any more."""
+        """Whether a principal has lost access to a server, or to one of its tools."""
         catalog = self._catalogs.by_slug.get(slug)
         if catalog is None:
             return bool(tool)

@@ -58,7 +58,7 @@ else:
 
 
 class CallsInThreads:
-    """The calls that threads of requests run (WSGI), and whose they are."""
+    """The calls that threads of requests run (WSGI), counted by owner."""
 
     def __init__(self) -> None:
         self.recognition = threading.RLock()
@@ -78,11 +78,11 @@ class CallsInThreads:
         return self._owned.get(owner, 0)
 
     def doubt_slow(self) -> None:
-        """Mark functions as slow whose calls take long here, so that no more start."""
+        """Mark functions with long calls here as slow, so that no more calls start."""
         now = time.monotonic()
         for each in self:
             if now - each.began < QUICK_S:
-                # In order of start: all that follow are younger.
+                # The calls are in order of start: all that follow are younger.
                 return
             if each.entry is not None:
                 each.entry.runnable.pace.note_duration(QUICK_S)
@@ -204,7 +204,7 @@ class RunningCalls:
         self._timer = None
         now = self._loop.time()
         try:
-            # They are in order of start.
+            # The calls are in order of start.
             for run, waiting in tuple(self._young.items()):
                 if now - run.began < LASTING_AFTER:
                     break

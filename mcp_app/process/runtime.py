@@ -1,4 +1,4 @@
-"""The process: everything that its requests share, started by the first of them."""
+"""The process: everything that its requests share.  The first request starts it."""
 
 from __future__ import annotations
 
@@ -104,20 +104,20 @@ LOOK_S = 1.0
 
 
 class Process:
-    """One per OS process and loop, used on that loop.
+    """There is one per OS process and loop; it is used on that loop.
 
-    Under WSGI threads of requests use `rates`, `running.in_threads` and what plain
-    calls read, too (`running.in_threads.recognition`).
+    Under WSGI, threads of requests also use `rates`, `running.in_threads` and what
+    plain calls read (`running.in_threads.recognition`).
     """
 
     stopping: bool
     dropped = 0
-    """Messages of calls that went nowhere: their clients take JSON alone."""
+    """Number of messages that were dropped, because their clients take JSON alone."""
     generation: int
-    """It goes up if definitions or rights change: what was looked up before is old."""
+    """It rises if definitions or rights change: earlier lookups are then outdated."""
     at_close: Callable[[], None] | None = None
     serves = False
-    """Whether requests came to it; one that runs tasks of a queue may rest."""
+    """Whether requests came to it; a process that only runs queued tasks may end."""
     _away = False
 
     def __init__(self, registry: Registry = mcp) -> None:
@@ -127,7 +127,7 @@ class Process:
         self.lenient, self.registry = mcp_settings.is_lenient, registry
         self.limits = limits = mcp_settings.limits
         self.read_limits = ReadLimits(limits.depth, limits.nodes)
-        # Bodies up to this size are read on the loop without a look at them.
+        # Bodies up to this size are parsed on the loop without a closer look.
         self.inline_bytes = min(limits.parse_in_thread, 2 * limits.nodes_in_thread)
         self.listeners, self.questions = Listeners(), OpenQuestions()
         self.rights = RightsCache(registry.rules)
@@ -230,7 +230,7 @@ class Process:
         await self.event_delivery.maintain()
 
     def start_services(self) -> None:
-        """Begin with what goes on by itself."""
+        """Start the work that runs without a request."""
         here.register_process(self._row, self.gate.mark_stale, self._wake_after_commit)
         self._janitor = Janitor(self.loop, self.limits, self.spawn_task)
         self._delays = deque[float](maxlen=int(HEARTBEAT / LOOK_S))
@@ -271,9 +271,9 @@ class Process:
         return EventDelivery(self)
 
     def offer_places(self) -> None:
-        """Run tasks, at most in half of the threads, and deliver events.
+        """Run tasks, in at most half of the threads, and deliver events.
 
-        That is for processes that serve.
+        Only processes that serve requests do this.
         """
         if mcp_settings.tasks == "here":
             half = max(1, self.threads.size // 2)
@@ -319,14 +319,14 @@ class Process:
         return Deliveries()
 
     def _look_for_hanging(self, due: float = math.inf) -> None:
-        """Each second cut what the database has not answered for too long."""
+        """Each second, give up statements that the database does not answer."""
         now = self.loop.time()
         self._delays.append(max(0.0, now - due))
         due = now + LOOK_S
         self._hanging = self.loop.call_at(due, self._look_for_hanging, due)
         give_up_hanging()
         if self.running.in_threads:
-            # Nothing else sees that one of them lasts.
+            # Without the ticker, nothing notices that such a call takes long.
             self.watch()
         lookups.replace_hanging(TIMEOUT)
         if not self.gate.loading:
@@ -338,12 +338,12 @@ class Process:
         if self.stopping:
             words, seconds = "This process is stopping.", retry_seconds()
             refusal = Unavailable(words, retry_after=seconds)
-            # A proxy that keeps its connection would send all that follows here, too.
+            # A proxy that kept this connection would send later requests here, too.
             refusal.headers = {**refusal.headers, "Connection": "close"}
             raise refusal
 
     async def failing_part(self) -> str:
-        """Return which part keeps this process from serving, "" where none does."""
+        """Return the part that keeps this process from serving, "" if none does."""
         part = FINE if self.stopping else await self._health.failing_part()
         return STOPPING if self.stopping else part
 
@@ -465,10 +465,10 @@ class Process:
         )
 
     def count_refused(self, reason: Reason, client: str) -> None:
-        """Count a request that never became a call; `client` names what sent it."""
+        """Count a request that never became a call; `client` names its sender."""
         self.turned_away.count_refusal(reason, client)
         if not self.heartbeat.has_started and not self.stopping:
-            # Where all are refused before anything is looked up, nobody would know.
+            # If every request is refused early, nothing else starts the heartbeat.
             self.gate.refresh()
 
     # -- the end ----------------------------------------------------------------
@@ -478,8 +478,8 @@ class Process:
     ) -> None:
         """Refuse new work, end the streams, and give running calls their time.
 
-        That is `patience` in seconds, without one the limit `drain`.  Calls that run on
-        are ended as `end` says.
+        They get `patience` seconds, by default the limit `drain`.  Calls that still run
+        then end with `end`.
         """
         self.stopping = True
         patience = self.limits.drain if patience is None else patience

@@ -4,9 +4,9 @@ A key of `process.rates` is *hot* in a process if it is used often there.  A pro
 with hot keys writes once a second how often they are used (the *demand*) into its row,
 and reads what the others wrote.  If all demand for a key is above its rate, the share
 of a process is its part of that demand.  While no key is hot, or no other process
-lives, there is no statement.
+lives, no statement is sent.
 
-This limits what runs away; it does not count exactly.  A client that moves from process
+This stops runaway clients; it does not count exactly.  A client that moves from process
 to process, and stays below its rate, is never refused.
 """
 
@@ -32,19 +32,19 @@ logger = logging.getLogger("mcp_app.process")
 
 WINDOW_S: Final = 10.0
 FEWEST: Final = 5
-"""Calls within the window of a key that is hot."""
+"""A key with fewer calls within the window is not hot."""
 FEW: Final = 8
-"""Processes; where more live, `REPEATED` calls are enough."""
+"""If more processes live, `REPEATED` calls are enough."""
 REPEATED: Final = 2
-"""Calls within the window without which no key is hot."""
+"""Calls within the window that each hot key has at least."""
 LASTING: Final = 1.5
 """A hot key turns cold only below the fewest calls divided by this."""
 PART: Final = 8
-"""A hot key has at least an eighth of its rate, divided by the living processes."""
+"""A hot key uses at least 1/8 of its rate, divided by the number of processes."""
 MAX_HOT_KEYS: Final = 50
 LEAST_SHARE: Final = 0.02
 UNSURE: Final = 2.0
-"""Up to so many times the rate a share is at most halved each second."""
+"""If demand is at most so many times the rate, a share is at most halved per second."""
 LEFT: Final = 0.07
 """Part of a hot key's rate that is left to processes where it is not hot."""
 WRITE_S: Final = 1.0
@@ -54,18 +54,18 @@ GREATEST: Final = 1e6
 
 
 class HotKeys:
-    """Counts what is used, and finds demand and shares; no clock, no database."""
+    """Counts uses of buckets, computes demand and shares; no clock, no database."""
 
     def __init__(self, secret: bytes, now: float) -> None:
-        """`secret` hides the keys from whoever reads the rows."""
+        """`secret` hides the keys from readers of the rows."""
         self._secret = secret
         self._used: list[Bucket] = []
         self._window: deque[tuple[float, dict[Bucket, int]]] = deque()
         self._sums: Counter[Bucket] = Counter()
         self._demand: dict[Bucket, float] = {}
-        """Of buckets that were used `REPEATED` times within the window, or more.
+        """The demand of buckets with at least `REPEATED` uses within the window.
 
-        So a flood of addresses that each come once costs what they themselves cost.
+        So a flood of addresses that each come once adds nothing here.
         """
         self._counted = now
         self.hot: set[Bucket] = set()
@@ -122,7 +122,7 @@ class HotKeys:
     def _is_hot(self, bucket: Bucket, living: int) -> bool:
         fewest = _fewest_calls(bucket, living)
         if bucket in self.hot:
-            # Else one near the limit turns cold now and then, with its whole rate.
+            # Else a key near the limit would turn cold at times and get its full rate.
             fewest /= LASTING
         recent = self._sums[bucket] >= fewest
         return recent and self._demand[bucket] * WINDOW_S >= fewest
@@ -147,12 +147,12 @@ class HotKeys:
             total = demand + peer_demand[self._hashed_name(bucket)]
             budgets = total * bucket.interval
             if budgets <= 1 or total == demand:
-                # Below the rate nobody needs to be limited, wherever the calls come.
+                # Below the rate, no process needs to limit the key.
                 bucket.set_share(1.0)
                 continue
             share = demand / total * (1 - LEFT)
             if budgets <= UNSURE:
-                # Perhaps a client has moved here, and this is not known there yet.
+                # A client may have moved here, and its old process still counts it.
                 share = max(share, bucket.interval / bucket.cost / 2)
             bucket.set_share(max(min_share, share))
 
@@ -162,7 +162,7 @@ class HotKeys:
 
 
 def demand_of(text: str) -> Mapping[str, float]:
-    """Return what a row says, nothing where it is not understood."""
+    """Return the demand in a row's text; nothing if the text is not understood."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -180,7 +180,7 @@ def demand_of(text: str) -> Mapping[str, float]:
 
 
 def _fewest_calls(bucket: Bucket, living: int) -> float:
-    """Return how many calls within the window make a key hot: few of many processes."""
+    """Return how many calls make a key hot: the more processes, the fewer calls."""
     whole = WINDOW_S / bucket.interval
     fewest = FEWEST if living <= FEW else REPEATED
     return max(fewest, math.ceil(whole / PART / living))
@@ -204,7 +204,7 @@ class SharedRates:
         self._living = living
         self._exchange = run
         self.lock = threading.Lock()
-        """Held by whoever counts in a bucket; `note_bucket_use` is called with it."""
+        """Held while a bucket is counted; `note_bucket_use` is called under it."""
         self._keys = HotKeys(secret[: blake2b.MAX_KEY_SIZE], loop.time())
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None

@@ -1,4 +1,4 @@
-"""Calls that no client makes now: the row of a task or a subscription asks for them."""
+"""Calls that the row of a task or a subscription asks for, instead of a client."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ LOST_ACCESS: Final = "The caller's access was taken away."
 
 
 class AccessLost(InternalError):
-    """The caller of a row may not call any more."""
+    """The caller in a row may not call any more."""
 
 
 async def make_request(
     process: Process, server: str, revision: str, **members: Any
 ) -> Request:
-    """Return a request of a caller who was there before, with the rights of now.
+    """Return a request of an earlier caller, with the caller's current rights.
 
-    Raise `AccessLost` if it has none at this server.
+    Raise `AccessLost` if the caller may not use this server any more.
     """
     principal = members.pop("principal")
     try:

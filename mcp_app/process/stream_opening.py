@@ -52,8 +52,8 @@ class StreamOpener:
         """Open a GET stream and tell it what its client missed at any process.
 
         `observed` is what an event id says; None if the client has received no event
-        with an id.  What was announced here before the stream began to listen is read;
-        the rest is announced to it like to the others.
+        with an id.  Changes that were announced here before the stream began to listen
+        are read from the database; later ones are announced to it as to all streams.
         """
         announcements = self._announcements
         await announcements.wait_for_first_batch()

@@ -1,4 +1,4 @@
-"""One run of a task: the call that it is, and what of it reaches the row."""
+"""One run of a task: its call, and what the call writes to the task's row."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class TaskCall:
         self.record = record
         self.run: Run | None = None
         self.ending: dict[str, str] = {}
-        """The columns of the row when it ends; empty where it goes on elsewhere."""
+        """The columns of the row when the task ends; empty if another run follows."""
         self.parked: InputRequired | None = None
         self.is_abandoned = False
-        """The row is somebody else's: nothing more of this run reaches it."""
+        """This run writes nothing more: another worker may have the row."""
         self.done = asyncio.Event()
         self._owner = owner
         self._progress: dict[str, object] = {}
@@ -105,7 +105,7 @@ class TaskCall:
         return {"status": FAILED, "error": jsonrpc.write(message["error"]).decode()}
 
     def store_ending(self) -> None:
-        """Write the row; blocks.  Nothing happens where it is another worker's."""
+        """Write the row; blocks.  Does nothing if another worker has the row."""
         pk, owner = self.record.pk, self._owner
         if self.ending:
             task_rows.end(pk, owner, self.ending)
@@ -156,6 +156,6 @@ class TaskCall:
 
     def finished(self, task: asyncio.Task[Response]) -> None:
         if task.cancelled() or task.exception() is not None:
-            # The loop ends; the row says who had it.
+            # The loop ends; the row still names its owner.
             self.is_abandoned = True
         self.done.set()

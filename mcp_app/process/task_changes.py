@@ -1,4 +1,4 @@
-"""Who hears of changes of tasks in this process: requests that wait, and streams."""
+"""Tells waiting requests and streams of this process about changes of tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
 
 LOOK_S: Final = 5.0
-"""Who waits for a task reads it again after so long, whatever was told."""
+"""Seconds after which a waiting request reads its task again in any case."""
 
 
 class TaskListener(Listener, Protocol):
@@ -39,11 +39,11 @@ class TaskChanges:
         self._process = process
         self._waiters: dict[int, set[asyncio.Event]] = {}
         self._listeners: dict[TaskListener, dict[int, int]] = {}
-        """By stream the tasks that it hears of, with the time of the last state."""
+        """The tasks that each stream hears of, with the time of their last state."""
         self._lookups = Batches(lookups, rows.load_tasks)
 
     def apply(self, keys: Collection[int] | None) -> None:
-        """Wake and tell those who are interested in these tasks, None for all."""
+        """Wake requests and tell streams that watch these tasks, None for all."""
         for key in list(self._waiters) if keys is None else keys:
             for event in self._waiters.get(key, ()):
                 event.set()
@@ -51,7 +51,7 @@ class TaskChanges:
             self._process.spawn_task(self._tell_listeners(keys))
 
     async def find(self, public_id: str) -> TaskRecord | None:
-        # PostgreSQL takes no NUL, and others' ids are in the same statement.
+        # PostgreSQL refuses NUL, and the statement has the ids of other requests, too.
         if "\0" in public_id:
             return None
         return await self._lookups.load_value(public_id)
@@ -88,7 +88,7 @@ class TaskChanges:
             yield
             return
         self._listeners[listener] = {record.pk: record.updated_ms for record in records}
-        # One may have changed since it was read.
+        # A task may have changed since it was read.
         self._process.spawn_task(self._tell_listeners(None))
         try:
             yield

@@ -1,7 +1,7 @@
-"""Tasks of a process: those it runs, and those that somebody here waits for.
+"""Tasks of a process: those that it runs, and those that its requests wait for.
 
-A row says what a task is; this process only runs what it owns there.  A run is a call
-like any other: rights, stops, limits and the call log are those of `tools/call`.
+A task is a row; a process runs only the tasks that it owns in their rows.  A run is a
+call like any other: rights, stops, limits and the call log are those of `tools/call`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ Value = TypeVar("Value")
 
 RETRY_S: Final = 1.0
 STORE_TIMEOUT_S: Final = 60.0
-"""If the database refuses the end of a task for so long, another one is stored."""
+"""If the database refuses the end of a task for so long, a failure is stored."""
 BATCH_SIZE: Final = 100
-"""The site's queue is told of so many tasks at once."""
+"""Tasks that the site's queue is told of at once."""
 
 
 class TaskRunner:
@@ -72,7 +72,7 @@ class TaskRunner:
         self._claims = False
         self._runs: dict[int, TaskCall] = {}
         self.run_count = 0
-        """How many have begun."""
+        """The number of runs that have begun."""
         self._changes = TaskChanges(process)
         self.listen = self._changes.listen
         self._is_claiming = self._claims_again = False
@@ -83,17 +83,17 @@ class TaskRunner:
 
     @property
     def places(self) -> int:
-        """How many may run here at a time."""
+        """The number of tasks that may run here at a time."""
         return self._places
 
     def offer_places(self, places: int, *, claims: bool = True) -> None:
-        """Run so many tasks at a time; with `claims` those of others, too."""
+        """Run up to `places` tasks at a time; with `claims`, also tasks of others."""
         self._places, self._claims = places, claims
 
     # -- for the handlers of requests (`server.ports.Tasks`) ----------------------
 
     async def create(self, new: NewTask) -> TaskRecord | str:
-        # The client may leave meanwhile: the task is there, and must run.
+        # The client may leave meanwhile, but a stored task must run.
         return await asyncio.shield(self._process.spawn_task(self._create(new)))
 
     async def _create(self, new: NewTask) -> TaskRecord | str:
@@ -128,7 +128,7 @@ class TaskRunner:
         await writer.run(task_rows.answer, record.pk, replies)
         self.apply_changes({record.pk})
         if self._has_place and not self._claims:
-            # Who claims nothing goes on with what its own client began.
+            # A process that claims nothing continues the tasks of its own client.
             self._process.spawn_task(self.run_waiting(record.pk))
 
     async def cancel(self, record: TaskRecord, message: str) -> bool:
@@ -143,17 +143,17 @@ class TaskRunner:
     # -- changes and upkeep ----------------------------------------------------------
 
     def apply_changes(self, keys: Collection[int] | None) -> None:
-        """Wake who waits for these tasks, None for all; look what to run or stop."""
+        """Wake requests that wait for these tasks, None for all; run or stop tasks."""
         self._changes.apply(keys)
         if keys is None or not self._runs.keys().isdisjoint(keys):
             self._process.spawn_task(self._stop_foreign())
         self.claim_soon()
 
     async def maintain(self) -> None:
-        """With each heartbeat: stop what is not ours any more, run what waits.
+        """At each heartbeat, stop tasks that are not ours any more, and claim others.
 
-        What we own and have not run for two heartbeats is given up: the answer of the
-        database was lost when we claimed it.
+        A task that we own but have not run for two heartbeats is given up: we claimed
+        it, but the database's answer was lost.
         """
         if self._runs or self._has_tools():
             unknown = await self._stop_foreign() - self._runs.keys()
@@ -163,7 +163,7 @@ class TaskRunner:
         self.claim_soon()
 
     async def _stop_foreign(self) -> set[int]:
-        """Stop the code of tasks that are not ours any more; return those that are."""
+        """Stop the code of tasks that we do not own any more; return the owned keys."""
         running = dict(self._runs)
         try:
             owned_keys = await writer.run(rows.owned_keys, self._owner)
@@ -192,11 +192,11 @@ class TaskRunner:
     def _full_persons(self) -> set[str]:
         """Return the persons whose tasks may not begin here now, so that others can.
 
-        A person has half of the places, and all strangers have a quarter.  Those whose
-        address is not known are nobody in particular.
+        A person may use half of the places, all strangers together a quarter.  For
+        strangers without a known address, only the quarter counts.
         """
         busy, quarter = self._busy, max(1, self._places // 4)
-        # Who claims nothing has nobody else's tasks, as on stdio.
+        # A process that claims nothing has one client only, as on stdio.
         half = (self._places + 1) // 2 if self._claims else self._places
         full = {person for person in busy if busy[person] >= half}
         full -= {"", STRANGERS}
@@ -230,7 +230,7 @@ class TaskRunner:
             self._is_claiming = False
 
     async def _fill_places(self) -> None:
-        # What clients begin meanwhile does not take them: it waits.
+        # Tasks that clients begin meanwhile must not take these places: they wait.
         self._places_to_fill = places = self._places - len(self)
         tools = sorted(set[str]().union(*(each.task_tools for each in self._catalogs)))
         try:
@@ -238,7 +238,7 @@ class TaskRunner:
             claim = writer.run(rows.claim_tasks, self._owner, places, tools, full)
             for record in (records := await claim):
                 self._start(record)
-            # Of each person it was one.
+            # A claim takes one task of each person, so more may wait.
             self._claims_again |= bool(records) and self._has_place
         finally:
             self._places_to_fill = 0
@@ -251,13 +251,13 @@ class TaskRunner:
                 logger.warning("The queue of the site takes no tasks: %s", error)
                 return
             except Exception as error:
-                # They wait in their rows, and are given to it again.
+                # The tasks wait in their rows; the queue is told of them again.
                 reason = error.__cause__ or error
                 logger.warning("The queue of the site takes no tasks: %r", reason)
                 return
 
     async def run_waiting(self, key: int) -> bool:
-        """Run a task that waits, until its run ends; return False if it does not wait.
+        """Run a waiting task until its run ends; return False if it does not wait.
 
         Raise `Unavailable` if the database is away.
         """
@@ -293,7 +293,7 @@ class TaskRunner:
         self.apply_changes({task_call.record.pk})
 
     async def _run(self, task_call: TaskCall) -> None:
-        """Run a task, and store how it ended, until that is stored."""
+        """Run a task, and store how it ended; try until that succeeds."""
         process = self._process
         try:
             await process.gate.wait_until_fresh(time.monotonic())
@@ -302,7 +302,7 @@ class TaskRunner:
             if isinstance(error, SwitchedOff):
                 task_call.ending = ending_of_error(error)
             else:
-                # It waits again, until the database is there.
+                # The task goes back to waiting, until the database is there.
                 await asyncio.sleep(RETRY_S)
         except AccessLost as error:
             task_call.ending = {"status": CANCELLED, "message": error.message}
@@ -360,7 +360,7 @@ class TaskRunner:
                 is_logged = True
                 lasts = time.monotonic() - begun > STORE_TIMEOUT_S
                 if lasts and self._process.heartbeat.is_steady:
-                    # All else can be stored, so the database refuses this.
+                    # Heartbeats can be stored, so the database refuses this row.
                     failed = InternalError("The result of this task cannot be stored.")
                     task_call.parked, task_call.ending = None, ending_of_error(failed)
                 await asyncio.sleep(RETRY_S)

@@ -31,7 +31,7 @@ class Upkeep:
     """Maintains the rows of this process, and ends those of dead processes."""
 
     send_alerts: ClassVar[Callable[..., object]] = staticmethod(lambda: None)
-    """Tells people what fails; replaced when the app is ready."""
+    """Sends alerts about failures; replaced when the app is ready."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Upkeep:
         self._begin_to_send_alerts()
 
     def _begin_to_send_alerts(self) -> None:
-        """Each minute, tell what fails, in a thread: sending mails may take long."""
+        """Each minute, send alerts in a thread, because sending mails may take long."""
         now = time.monotonic()
         if now - self._alerts_at >= ALERTS_EVERY_S and not self._sender.is_alive():
             self._alerts_at = now

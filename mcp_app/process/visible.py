@@ -1,4 +1,4 @@
-"""What one person sees of a server, as clients of that person would."""
+"""What a person's clients see of a server."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Visible:
 
 
 def visible_to(user: AbstractBaseUser, slug: str) -> Visible | None:
-    """Return what a user sees; None for one who may not use the server at all.
+    """Return what a user sees; None if the user may not use the server at all.
 
-    Blocks.  Asks the `Process` of this OS process.  Without one, or in the thread of
-    its loop, which must not wait for itself, it reads all definitions.
+    Blocks.  Asks the `Process` of this OS process.  If there is none, or in the thread
+    of its loop, which must not wait for itself, it reads all definitions.
     """
     principal = Principal(
         kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()

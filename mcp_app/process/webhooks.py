@@ -30,7 +30,7 @@ from mcp_app.streams.event_subscriptions import Refusal, Stored
 CHALLENGE_S: Final = 5.0
 MAX_FOR_HOST: Final = 10
 MAX_FOR_PERSON: Final = 20
-"""So many challenges a minute; in each process."""
+"""Challenges a minute for one host and for one person, in each process."""
 TOO_OFTEN: Final = "Receivers are asked too often. Try again in a minute."
 ID_BYTES: Final = 16
 
