@@ -1,7 +1,7 @@
 """Whether a person must agree to a call before its tool runs, and to what.
 
-A call that waits for a person is a task: `server.tasks` makes it, a page of the site
-moves it on, and whoever claims it runs it as any task.
+A call that waits for a person is a task: `server.tasks` makes it, and a page of the
+site takes the decision.  Then the process that claims the task runs it like any other.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def _ask_site(
     def ask_functions() -> tuple[bool, str]:
         user, text = request.adapters.users.active_user(request.principal), ""
         with discard_changes():
-            # Only False says that nobody need agree.
+            # Only False means that nobody has to agree.
             if (
                 approval.when
                 and approval.when(with_defaults(entry, arguments), user) is False
@@ -96,25 +96,25 @@ async def _ask_site(
     except ProtocolError:
         raise
     except Exception:
-        # Who cannot tell whether it matters is asked.
+        # If the code cannot tell, a person is asked.
         logger.exception("A call of %s needs a decision.", entry.identity)
         return True, ""
 
 
 def fingerprint(entry: ToolEntry) -> str:
-    """Return what tells a tool from what it was when a call was approved."""
+    """Return a digest that differs if a tool has changed since an approval."""
     definition, approval = entry.definition, entry.definition.approval
     demand = approval and [approval.by, approval.permission]
     wire = tool_to_wire(definition, LATEST)
-    # Not each process has heard of the row of a tool that is as in code.
+    # Not every process may have read the row of a tool that is still as in code.
     key = entry.key if entry.version else None
     return _digest_of(key, entry.version, demand, wire)
 
 
 def call_digest(request: Request, entry: ToolEntry, arguments: JsonObject) -> str:
-    """Return what two calls have in common that are the same to who decides."""
+    """Return a digest: the same for calls that are the same to those who decide."""
     caller, server = request.principal.key, request.catalog.server.slug
-    # A site may tell its tenants apart by them; processes have ports of their own.
+    # Host and headers may tell tenants apart; ports differ between processes.
     address = _PORT.sub("", request.host), context_headers(request)
     tool = entry.identity, fingerprint(entry)
     return _digest_of(caller, server, address, tool, arguments)
@@ -123,7 +123,7 @@ def call_digest(request: Request, entry: ToolEntry, arguments: JsonObject) -> st
 def with_defaults(entry: ToolEntry, arguments: JsonObject) -> JsonObject:
     """Return a copy of the arguments, with the defaults of what was left out."""
     defaults = entry.definition.default_arguments
-    # What the client sent comes first, and counts.
+    # The arguments of the client come first, and replace defaults.
     return deepcopy({**arguments, **defaults, **arguments})
 
 
@@ -132,7 +132,7 @@ def _digest_of(*parts: object) -> str:
 
 
 def approval_state(request: Request, entry: ToolEntry, text: str) -> JsonObject:
-    """Return what the state of a task has of what a person decides (`TaskState`)."""
+    """Return the part of a task's state about the decision (`TaskState.approval`)."""
     approval = entry.definition.approval
     # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
     status = FAILED if request.revision.task_requests else COMPLETED

@@ -69,7 +69,7 @@ async def run_user_code(
 def conclude_call(run: Run, error: BaseException | None = None) -> None:
     """Stop the clock of a call whose user code returned, or raised `error`.
 
-    Raises what it ends with instead; returns if `error` is raised as it is.
+    If the call ends with another error, raises that; returns if `error` stays.
     """
     try:
         if error is not None:

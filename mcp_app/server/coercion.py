@@ -4,8 +4,8 @@ Models sometimes send a number, a boolean, a list or an object as text.  The rea
 walks through the arguments beside the schema, and reads text only if the schema allows
 no string there.  The validator then says whether the result fits.
 
-The walk has an end (`MOST_STEPS`): beside a schema with many alternatives, or with many
-texts, it would take seconds.
+The walk ends after `MOST_STEPS`, because with many alternatives in the schema, or with
+many texts, it would take seconds.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def strings_member(
 Schema: TypeAlias = Mapping[str, object]
 
 MOST_STEPS: Final = 400_000
-"""Values and schemas that are looked at, and values within texts."""
+"""Steps of a walk: one for each value, schema, and value within a text."""
 READING: Final = 5
-"""Steps that reading a text takes, whatever is in it."""
+"""Steps that reading a text takes in addition."""
 
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 _SAME_PLACE: Final = (*_ALTERNATIVES, "allOf")
@@ -215,7 +215,7 @@ class _Reader:
         )
 
     def _referenced_schema(self, reference: object) -> object:
-        """Return the schema that a reference names; True, which allows all, if none."""
+        """Return the schema that a reference names; without one True: it allows all."""
         if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
             return True
         schema = resolve_pointer(self._root, unquote(reference[1:]))
@@ -239,7 +239,7 @@ def _member_schemas(schema: Schema, name: str) -> Iterator[object]:
     if isinstance(properties, dict) and name in properties:
         yield properties[name]
     elif "patternProperties" in schema:
-        # Not worth matching: nobody's generator writes them.
+        # Matching these is not worth it: no known generator writes them.
         yield True
     elif "additionalProperties" in schema:
         yield schema["additionalProperties"]

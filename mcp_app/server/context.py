@@ -57,7 +57,7 @@ current_call: ContextVar[Run | None] = ContextVar("mcp_call", default=None)
 
 
 def cause_of_call() -> str:
-    """Return the digest of who made the call that runs; "" for nobody in particular."""
+    """Return the digest of the current caller; "" for strangers, or without a call."""
     run = current_call.get()
     if run is None or run.principal.anonymous:
         return ""
@@ -65,9 +65,9 @@ def cause_of_call() -> str:
 
 
 def reset_current_call(token: Token[Run | None]) -> None:
-    """Reset `current_call`, also if the call ends in another context than it began.
+    """Reset `current_call`, even if the call ends in another context than it began.
 
-    A coroutine that is left over at the end of the loop is closed like this.
+    This happens to a coroutine that is left over when the loop is closed.
     """
     with suppress(ValueError):
         current_call.reset(token)
@@ -102,7 +102,7 @@ class CallCore:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has done nothing but keep the time."""
+        """Whether user code has used nothing of the core but its clock."""
         return self.__dict__.keys() <= _TIME
 
     @cached_property
@@ -250,7 +250,7 @@ class CallCore:
 
     @property
     def _asks_by_retry(self) -> bool:
-        """Whether a question ends the run of the function, which begins anew."""
+        """Whether a question ends the run; the function then runs again from start."""
         run = self.run
         return run.request.revision.stateless or run.request.task is not None
 

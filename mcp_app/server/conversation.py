@@ -77,8 +77,8 @@ def read_batch(
 ) -> Batch:
     """Return the messages of a batch, at most `limit`; raise InvalidRequest.
 
-    Only 2025-03-26 has batches (basic, "Batching"); `initialize` is in none
-    (basic/lifecycle, "Initialization"), nor is a message of the stateless era.
+    Only 2025-03-26 has batches (basic, "Batching").  They must not hold `initialize`
+    (basic/lifecycle, "Initialization") or a message of the stateless era.
     """
     check_batches(revision)
     messages = envelope.parse_batch(value, limit, lenient=lenient)
@@ -94,7 +94,7 @@ def read_batch(
             raise InvalidRequest("Send initialize as a single message, not in a batch.")
         check_request_id(request.id, running)
         with suppress(InvalidParams):
-            # Each of these gets its own error.
+            # A request with bad parameters gets its own error later.
             negotiation.meta_of(request.params)
     return batch
 
@@ -109,11 +109,11 @@ def check_batches(revision: Revision | None) -> None:
 
 
 # -- question places -------------------------------------------------------------------
-# How many questions may be open: those of one person, and those that hold a thread.
+# Limits how many questions of a person may be open, and how many may hold a thread.
 #
-# All share the threads.  If as many wait as may, whoever has the most of these places
-# gives up the oldest to somebody who has fewer: no person can keep others from being
-# asked, and strangers cannot keep those who have signed in.
+# At the limit of waiting threads, the person with the most of them gives up the oldest
+# for a person with fewer.  So no person can keep others from being asked, and strangers
+# cannot keep out people who have signed in.
 
 OF_PERSON: Final = (
     "Too many questions are open: {count} wait for an answer, {more} more cannot be"
@@ -140,7 +140,7 @@ class Place:
     give_up: Callable[[], object]
     """Ends the wait soon."""
     is_withdrawn: bool = False
-    """Another took the place."""
+    """Whether another call took the place."""
 
 
 class QuestionPlaces:
@@ -174,17 +174,17 @@ class QuestionPlaces:
             self._in_threads.pop(place, None)
 
     def _make_room(self, place: Place) -> None:
-        """Let a thread wait; if as many as may do so, another gives up for it."""
+        """Make room for a thread that waits; at the limit, another one gives up."""
         if len(self._in_threads) < self._max_in_threads:
             return
         shares = Counter(thread.owner for thread in self._in_threads)
 
         def weight_of(owner: Owner) -> int:
-            # Strangers count as if they had one more.
+            # A stranger counts as if it had one place more.
             return shares[owner] + owner.stranger
 
         owner = max(shares, key=lambda each: (weight_of(each), each.stranger))
-        # Without a difference of two, they would take it from each other in turns.
+        # With a smaller difference, they would take the place from each other in turns.
         if weight_of(owner) < weight_of(place.owner) + 2:
             raise TooManyQuestions(NO_THREAD)
         oldest = next(thread for thread in self._in_threads if thread.owner == owner)
@@ -196,8 +196,8 @@ class QuestionPlaces:
 # -- request state ---------------------------------------------------------------------
 # The sealed state of a multi round-trip request (2026-07-28, basic/patterns/mrtr).
 #
-# It is bound to principal, server, method, target and arguments, so that state which is
-# presented elsewhere fails like state that was altered.
+# It is bound to principal, server, method, target and arguments: if a client sends it
+# with another request, it is refused like altered state.
 
 FORMAT = 1
 REFUSED = "The request state is not valid for this request, or has expired."
@@ -271,7 +271,7 @@ MAX_TOOL_ROUNDS: Final = 50
 def conversation(
     messages: str | Sequence[SamplingMessage], revision: Revision
 ) -> list[JsonObject]:
-    """Return the messages in the revision's words.
+    """Return the messages in the revision's form.
 
     Raises ValueError if a tool use lacks its result, or a result its tool use.
     """
@@ -285,7 +285,7 @@ def _wire_messages(message: SamplingMessage, revision: Revision) -> list[JsonObj
     blocks = [sampling_block_to_wire(each, revision) for each in message.content]
     if len(blocks) > 1 and revision.sampling_content_lists:
         return [{"role": message.role, "content": blocks}]
-    # Before 2025-11-25 a message has one block: the others follow it.
+    # Before 2025-11-25 a message has one block, so each block becomes a message.
     return [{"role": message.role, "content": block} for block in blocks]
 
 

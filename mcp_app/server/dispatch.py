@@ -55,8 +55,8 @@ async def answer_request(
 ) -> Response:
     """Return the HTTP status and the encoded answer of a request.
 
-    `handler` takes the place of its method's; `began` is when it began (monotonic), if
-    that was earlier.  Raises `asyncio.CancelledError` if the call ended unanswered.
+    `handler` replaces that of the method; `began` is the time (monotonic) of an earlier
+    begin.  Raises `asyncio.CancelledError` if the call ended unanswered.
     """
     request = run.request
     tracing = request.adapters.tracing
@@ -165,7 +165,7 @@ def result_envelope(request_id: bytes, result: bytes) -> bytes:
 
 
 def _check_caller_waits(run: Run) -> None:
-    """Raise if nobody waits any more: user code may have caught its cancellation."""
+    """Raise if the caller waits no more: user code may have caught a cancellation."""
     if run.end in _UNWANTED:
         raise asyncio.CancelledError
 
@@ -180,7 +180,7 @@ def _refuse_request(
 def encoded_refusal(
     revision: Revision, request_id: str | int | None, error: ProtocolError
 ) -> Response:
-    """Return the status and the encoded error as the revision wants them."""
+    """Return the status and the encoded error in the form of the revision."""
     is_missing = isinstance(error, ResourceNotFound)
     code = revision.missing_resource_code if is_missing else None
     message = error_message(

@@ -30,7 +30,7 @@ from mcp_app.server.run import Run
 USUAL_WAIT_S: Final = 25
 MAX_EVENTS: Final = 20
 LOOK_S: Final = 5.0
-"""So often it says how long it has waited: some clients give up in silence."""
+"""Seconds between messages of progress; without any, some clients give up."""
 _PARAMETERS: Final[JsonObject] = {
     "type": "object",
     "properties": {
@@ -137,7 +137,7 @@ async def _next_events(
     began, wait = loop.time(), params.get("wait", USUAL_WAIT_S)
     position, truncated = await first_position(run.request, entry, params)
     if truncated:
-        # Whoever has missed something must know it now.
+        # A caller that has missed events must know it now.
         wait = 0
     while True:
         batch = await read_batch(run, subscription, position, MAX_EVENTS)

@@ -1,7 +1,7 @@
-"""Subscriptions to events: what one is for, where it begins, what it is told.
+"""Subscriptions to events: their type, where they begin, and the events they get.
 
-Polls, streams, the waiting tool and webhooks read in the same way.  The number of an
-occurrence is the position of whoever has been told of it.
+Polls, streams, the waiting tool and webhooks read in the same way.  The position of a
+subscriber is the number of the last occurrence that it was told of.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from mcp_app.server.run import Run
 STREAM: Final = "events/stream"
 LISTING: Final = "events"
 MAX_LOOK: Final = 1_000
-"""So many occurrences are looked at for one answer."""
+"""Occurrences that are looked at for one answer, at most."""
 MAX_AGE_MS: Final = 2**53
-"""Whatever is older is of the same age to a database."""
+"""Larger ages are cut to this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a subscriber is told, and the position that it has then.
+    """The next events of a subscriber, and its position after them.
 
-    It is `truncated` if there was more than can be told.
+    It is `truncated` if the subscriber has missed events.
     """
 
     events: Sequence[Occurred]
@@ -63,9 +63,9 @@ def dialect_for(request: Request) -> Dialect:
 
 
 async def find_subscription(run: Run, params: JsonObject) -> Subscription:
-    """Return what a request is about; raise if the caller may not hear of it.
+    """Return the subscription of a request; raise if the caller may not have it.
 
-    An event type that is hidden from the caller and an unknown one are the same.
+    A hidden event type gets the same error as an unknown one.
     """
     name, dialect = coercion.string_member(params, "name"), dialect_for(run.request)
     refuse = partial(EventError, dialect, "not_found", kind="event")
@@ -95,9 +95,9 @@ async def find_subscription(run: Run, params: JsonObject) -> Subscription:
 async def first_position(
     request: Request, entry: EventEntry, params: JsonObject
 ) -> tuple[int, bool]:
-    """Return where to begin, and whether what was before has been missed.
+    """Return the position to begin at, and whether earlier events were missed.
 
-    Without a cursor that is now.  A cursor that cannot be used is no error.
+    Without a cursor, begin now.  With an unusable one, begin now, too: it is no error.
     """
     age_ms = age_member(params)
     cursor = params.get("cursor")
@@ -117,7 +117,7 @@ async def first_position(
 
 
 def age_member(params: JsonObject) -> int | None:
-    """Return `maxAgeMs`, None where it is absent."""
+    """Return `maxAgeMs`, None if it is absent."""
     age_ms = params.get("maxAgeMs")
     if age_ms is None:
         return None
@@ -164,14 +164,14 @@ def event_message(request: Request, entry: EventEntry, event: Occurred) -> bytes
 async def read_batch(
     run: Run, subscription: Subscription, position: int, limit: int
 ) -> Batch:
-    """Return what a subscriber is told after a position, `limit` events at most.
+    """Return the events for a subscriber after a position, `limit` at most.
 
-    Without anything new it reads nothing.
+    If there is nothing new, no rows are read.
     """
     outbox, topic = run.request.adapters.events, subscription.entry.definition.topic
     state = await outbox.current_state(topic)
     if position >= state.last[topic]:
-        # If a type is forgotten as a whole, nobody knows its last number.
+        # If all rows of a topic were deleted, its last number is unknown.
         missed = position < state.floor
         return Batch((), max(position, state.newest), False, missed)
     batch: list[Occurred] = []
@@ -195,7 +195,7 @@ async def read_batch(
 async def choose_events(
     run: Run, subscription: Subscription, rows: Sequence[Occurred]
 ) -> Sequence[Occurred]:
-    """Return the events that the subscriber is told of, in the form that it gets."""
+    """Return the events that the subscriber gets, in the form that it gets."""
     entry = subscription.entry
     addressed = [row for row in rows if _is_addressed(run.request, entry, row)]
     if not addressed:
@@ -205,7 +205,7 @@ async def choose_events(
 
 
 def _is_addressed(request: Request, entry: EventEntry, event: Occurred) -> bool:
-    """Whether it is for this user, and nothing that the caller has done itself."""
+    """Whether an event is for this user, and was not caused by the caller itself."""
     principal = request.principal
     if event.audience is not None and principal.user_id not in event.audience:
         return False

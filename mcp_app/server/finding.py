@@ -32,10 +32,10 @@ def find_entry(
     name: str,
     refuse: Callable[[str], ProtocolError] = InvalidParams,
 ) -> Any:
-    """Return the entry of a part of the catalog, such as "tools"; note it.
+    """Return an entry of a part of the catalog, such as "tools"; note it in the run.
 
-    Raises if it is stopped, and what `refuse` makes of a sentence if it is unknown, or
-    hidden from the caller: both get the same, the call log differs.
+    Raises if it is stopped.  If it is unknown or hidden from the caller, raises what
+    `refuse` makes of a sentence: the error is the same for both, the call log differs.
     """
     request = run.request
     entry: Entry[Any, Any] | None = getattr(request.catalog, part).get(name)
@@ -57,20 +57,20 @@ def check_switched_off(run: Run, part: str, name: str) -> None:
 
 
 def stop_error(request: Request, part: str) -> Failed | ProtocolError:
-    """Return what the call of a stopped definition ends with."""
+    """Return the error that ends the call of a stopped definition."""
     what = "event type" if part == "events" else _NOUNS[part]
     failed = Failed(SWITCHED_OFF.format(what=what), Outcome.SWITCHED_OFF)
     return failed if part == "tools" else error_of_failure(request, failed)
 
 
 def unknown_error(run: Run, error: ProtocolError) -> ProtocolError:
-    """Return the error for something unknown, or hidden, as the call log tells them."""
+    """Return the error with its outcome for the call log: unknown or hidden."""
     outcome = Outcome.UNKNOWN if run.entry is None else Outcome.FORBIDDEN
     return with_outcome(error, outcome)
 
 
 def _beyond_scope(entry: Entry[Any, Any]) -> InsufficientScope:
-    """Return the error for what only the scope of the caller's token hides."""
+    """Return the error for an entry that only the scope of the caller's token hides."""
     message = (
         f"{entry.identity:.200} can change something, but this access token may only"
         " look things up. Sign in again and allow changes, or use a token that may"
@@ -124,7 +124,7 @@ def visible_listing(request: Request, listing: Listing) -> Listing:
 
     def is_visible(entry: Entry[Any, Any]) -> bool:
         if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
-            # For callers who see a tool whose results it fetches.
+            # It is visible if the caller sees a tool whose results it fetches.
             tools = (each.definition for each in request.catalog.offered["tools"])
             slow_tools = (tool for tool in tools if tool.task_support == OPTIONAL)
             return any(map(request.sees, slow_tools))

@@ -63,18 +63,18 @@ Value = TypeVar("Value")
 CallContextManager = Callable[..., AbstractContextManager[object]]
 
 GATE_S = 2.0
-"""So long a call waits for a place of its gate."""
+"""Seconds that a call waits for a place of its gate."""
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 _running = threading.local()
 _waiting_job: contextvars.ContextVar[Job | None]
 _waiting_job = contextvars.ContextVar("mcp_job", default=None)
-"""The job whose thread waits for the loop on which this runs."""
+"""The job whose thread waits for the current loop."""
 
 
 class InvocationPlaces:
-    """The loop and the pool, and the managers that the site puts around user code."""
+    """The loop, the pool, and the site's context managers around user code."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class InvocationPlaces:
         around: Sequence[CallContextManager],
         halves_for_strangers: Callable[[], bool],
     ) -> None:
-        """Take what calls need, and whether all strangers together are one caller."""
+        """`halves_for_strangers` tells whether strangers share half of the places."""
         self._mailbox = mailbox
         self._loop = mailbox.loop
         self._threads = threads
@@ -96,9 +96,9 @@ class InvocationPlaces:
         )
 
     def inside(self, manager: CallContextManager) -> InvocationPlaces:
-        """Return the same places with a manager more, within those of the site.
+        """Return the same places with one more manager, inside those of the site.
 
-        It is entered in the thread of the call, which async functions get, too.
+        It is entered in the thread of the call, so async functions get a thread, too.
         """
         places = copy(self)
         places._around = (*self._around, manager)
@@ -116,9 +116,9 @@ class InvocationPlaces:
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        """Run it as declared and return its result, converted.
+        """Run a function as declared and return its converted result.
 
-        A thread converts its result itself: it may be a queryset.
+        A thread also converts its result, because that may be a queryset.
         """
         if runnable.gate is not None:
             async with self._hold_gate_place(runnable.gate, run):
@@ -142,7 +142,7 @@ class InvocationPlaces:
         return convert(output)
 
     def _turn_owner(self, run: Run) -> Owner:
-        """Return who takes turns; a stranger is one only where others sign in."""
+        """Return the caller for turns; marked as stranger only if others sign in."""
         stranger = run.principal.anonymous and self._halves_for_strangers()
         return Owner(run.turn, stranger)
 
@@ -176,8 +176,8 @@ class InvocationPlaces:
     async def call(self, run: Run, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
 
-        A call with its own loop has a thread that waits for it, with connections and
-        perhaps a transaction: that thread runs the function.
+        If the call has its own loop, a thread waits for that loop.  It has connections
+        and perhaps a transaction, so the function runs in that thread.
         """
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
@@ -214,12 +214,12 @@ class InvocationPlaces:
             refuse_in(await sync_to_async(_transaction_alias)())
 
     def needs_thread(self, runnable: Runnable[Any]) -> bool:
-        """Whether an async function runs in a thread, with what is around it there."""
+        """Whether an async function runs in a thread, with managers or transactions."""
         return runnable.needs_thread or (not self._plain and self._around_needs_thread)
 
     @contextmanager
     def enter_all(self, run: Run, runnable: Runnable[Any]) -> Iterator[None]:
-        """Enter what is around user code in a thread: managers, then transactions."""
+        """Enter the context managers around user code, then its transactions."""
         with self._enter_managers(run), _transactions(run, runnable):
             yield
 
@@ -238,7 +238,7 @@ class InvocationPlaces:
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        """Run it in this thread, take note of its pace, and convert its result."""
+        """Run a function in this thread, note its duration, and convert its result."""
         if run.end is not None:
             raise CallCancelled("The call ended before a thread was free.")
         run.is_queued = False
@@ -278,7 +278,7 @@ class InvocationPlaces:
 
 
 def _manager_arguments(request: Request) -> dict[str, Any]:
-    """Return what a context manager is given; the user is read when it is used."""
+    """Return the arguments of a context manager; the user is read at first use."""
     users, principal = request.adapters.users, request.principal
     return {
         "host": request.host,
@@ -314,7 +314,7 @@ def _blocking_function(
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def cancel_task() -> None:
-            # The loop closes with the function: then nothing is left to cancel.
+            # If the function has ended, its loop is closed: nothing is left to cancel.
             with suppress(RuntimeError):
                 if task is not None:
                     loop.call_soon_threadsafe(task.cancel)
@@ -334,7 +334,7 @@ def _with_fresh_connections(function: Callable[[], Value]) -> Value:
 def _transactions(run: Run, runnable: Runnable[Any]) -> Iterator[None]:
     """Run in transactions; any exception rolls them back, also `ToolError`.
 
-    So does the end of the call, because its client gets no result.
+    They are also rolled back if the call was ended, because its client gets no result.
     """
     aliases = _atomic_aliases(runnable)
     with ExitStack() as stack:
@@ -353,7 +353,7 @@ def _transactions(run: Run, runnable: Runnable[Any]) -> Iterator[None]:
 
 @contextmanager
 def discard_changes() -> Iterator[None]:
-    """Roll back what is written meanwhile to the default database."""
+    """Roll back all that the block writes to the default database."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
@@ -395,6 +395,6 @@ def report_exception() -> None:
     Django logs a receiver that fails; the answer is not affected.
     """
     got_request_exception.send_robust(sender=None, request=None)
-    # Its calls do not use that thread where a test waits for them.
+    # In tests, calls use the thread that waits for them instead of that thread.
     if not PUMPS:
         loop_thread.close_broken()

@@ -1,9 +1,9 @@
 """How a call ends: what the call log says of it, and what its caller reads.
 
 A call ends once, with an `Ending`.  Code that ends it raises an error of the protocol,
-with an ending if the class of the error does not say enough; or `Failed`, which a tool
-answers with a result for the model.  `server.dispatch` alone puts the ending into the
-request, for the call log and the span.
+with an ending if the class of the error does not say enough.  Or it raises `Failed`,
+which becomes a tool's result for the model.  Only `server.dispatch` puts the ending
+into the run, for the call log and the span.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _ERRORS: Final[Mapping[Outcome, type[ProtocolError]]] = {
     Outcome.ARGUMENTS: InvalidParams,
     Outcome.UNAVAILABLE: Unavailable,
 }
-"""The error of what failed with this outcome; all others are faults of ours."""
+"""The error for a failure with this outcome; for all others, `InternalError`."""
 _ENDS: Final[Mapping[End | None, Outcome]] = {
     None: Outcome.CANCELLED,
     End.CANCELLED: Outcome.CANCELLED,
@@ -89,7 +89,7 @@ class Response(NamedTuple):
 
 
 class Failed(Exception):
-    """A tool has failed: the model reads the message, or the content; staff the detail.
+    """A tool has failed; the model reads the message or content, staff read the detail.
 
     The result of the call has `isError`.
     """
@@ -110,7 +110,7 @@ class Failed(Exception):
 
 
 def with_outcome(error: Error, outcome: Outcome, detail: str = "") -> Error:
-    """Return an error of the protocol that the call log tells from others."""
+    """Return an error of the protocol with an outcome of its own for the call log."""
     error.ending = Ending(outcome, detail or error.message)
     return error
 
@@ -198,7 +198,7 @@ def _log_crash(request: Request, entry: Entry[Any, Any]) -> Failed:
 
 
 def error_of_failure(request: Request, failed: Failed) -> ProtocolError:
-    """Return the error for a definition that is no tool and has failed so."""
+    """Return the error for a failed definition that is not a tool."""
     error = _ERRORS.get(failed.ending.outcome, InternalError)(failed.message)
     if failed.ending.outcome is Outcome.INCAPABLE and not request.revision.stateless:
         # Since 2026-07-28 no client can declare this, so none is at fault.
@@ -209,7 +209,7 @@ def error_of_failure(request: Request, failed: Failed) -> ProtocolError:
 
 
 def error_of_run(run: Run, error: ProtocolError) -> ProtocolError:
-    """Return the error of a call that may have run when it was refused.
+    """Return the error of a call; if the call may have run, without status 503.
 
     Status 503 says that nothing ran: a proxy sends such a request to another process.
     """
@@ -248,12 +248,12 @@ def time_limit(request: Request, entry: Entry[Any, Any]) -> float:
 
 
 def forbidden_text(entry: Entry[Any, Any]) -> str:
-    """Return what a caller reads who may not use these arguments."""
+    """Return the text for a caller that may not use these arguments."""
     return f"You may not use {entry.identity} with these arguments."
 
 
 def first_text(content: Sequence[Block]) -> str:
     """Return the first text of a result, as its client reads it."""
     texts = (each.text for each in content if isinstance(each, Text))
-    # It may be lazy, such as a translation.
+    # The text may be lazy, such as a translation.
     return clean_text(str(next(texts, "")))

@@ -1,4 +1,4 @@
-"""The tools of ours that a server has beside those of the site."""
+"""Our own tools, which a server has in addition to those of the site."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def own_tools(
 ) -> list[ToolEntry]:
     """Return our tools for a server with these definitions; ours bear all their tags.
 
-    `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site that is
-    called as one that fetches results, waits or reads skills stands in its place.
+    `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site replaces ours
+    with the same name, if ours fetches results, waits or reads skills.
     """
     names = {tool.identity for tool in tools}
     fetches = any(tool.definition.task_support == OPTIONAL for tool in tools)

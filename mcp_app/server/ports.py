@@ -1,4 +1,4 @@
-"""What the server room asks of the rooms above it, and the parts that it is given."""
+"""The interfaces that the server room needs from rooms above it, and `Adapters`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Outgoing(Protocol):
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a notification or a question, encoded.
 
-        `beside` writes rows that belong to it, if it is logged.
+        `beside` writes rows that belong to the message, if the message is logged.
         """
 
     def reconnect(self, after_ms: int) -> None:
@@ -64,7 +64,7 @@ class ToolRates(Protocol):
         """Charge a person for a call; return how many seconds to wait instead, or 0."""
 
     def sentence(self, entry: ToolEntry, wait: int) -> str:
-        """Return what a model reads if it has to wait."""
+        """Return the text for a model that has to wait."""
 
 
 class Handshakes(Protocol):
@@ -101,7 +101,7 @@ class Tasks(Protocol):
     """Keeps calls that run in the background."""
 
     async def create(self, new: NewTask) -> TaskRecord | str:
-        """Store a task, and run it; return why not if the caller has too many."""
+        """Store and run a task; return the reason if the caller has too many."""
 
     async def find(self, public_id: str) -> TaskRecord | None:
         """Return a task that has not expired."""
@@ -115,41 +115,41 @@ class Tasks(Protocol):
         """Return the task when it has changed, or after so many seconds."""
 
     async def answer(self, record: TaskRecord, replies: JsonObject) -> None:
-        """Store answers to its questions; after the last it goes on."""
+        """Store answers to a task's questions; after the last the task goes on."""
 
     async def cancel(self, record: TaskRecord, message: str) -> bool:
-        """End it, and return whether it had not ended; its code is stopped."""
+        """End a task and stop its code; return whether the task was still open."""
 
     async def let_go(self, record: TaskRecord) -> None:
-        """Drop a result that its client has, if it was told of no task."""
+        """Drop a result that its client has, if the client does not know the task."""
 
 
 class Events(Protocol):
     """Reads the outbox."""
 
     async def current_state(self, topic: str, min_number: int = 0) -> OutboxState:
-        """Return how far the numbers go, `last` of this topic alone.
+        """Return the last numbers, with `last` for this topic only.
 
-        If another process has told of the number `min_number`, they go so far.
+        `min_number` was seen at any process: the state is not older than that number.
         """
 
     async def load(self, topic: str, after: int, limit: int) -> Portion:
-        """Return what happened after a number, `limit` occurrences at most."""
+        """Return the occurrences after a number, `limit` at most."""
 
     async def load_latest(self, topic: str, limit: int) -> Sequence[Occurred]:
-        """Return what happened last, in the order of numbers."""
+        """Return the latest occurrences, in the order of their numbers."""
 
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
-        """Return the last number above `after` that is older, 0 if there is none."""
+        """Return the last number above `after` older than `age_ms`, 0 without one."""
 
     async def wait(self, topics: Collection[str], seconds: float) -> bool:
-        """Return when something happened of these topics, or after so long.
+        """Return at the next event of these topics, or after so many seconds.
 
-        It returns False if nobody should wait here any more.
+        Return False if no request should wait here any more.
         """
 
     async def renew_request(self, request: Request) -> Request:
-        """Return a request as it would come now; raise `EventError` if it may not."""
+        """Return a request with current rights; raise `EventError` without access."""
 
 
 class Webhooks(Protocol):
@@ -158,10 +158,10 @@ class Webhooks(Protocol):
     async def subscribe(
         self, callback: Callback, new: NewWebhook
     ) -> Stored | Refusal | str:
-        """Insert or refresh it, once its receiver has agreed; else return why not."""
+        """Store or refresh a subscription if its receiver agrees, or say why not."""
 
     async def end(self, public_id: str) -> bool:
-        """Delete it; return whether there was one."""
+        """Delete a subscription; return whether there was one."""
 
 
 class Tracing(Protocol):
@@ -171,7 +171,7 @@ class Tracing(Protocol):
         """Start the span of a request, None if it is not recorded."""
 
     def record_request(self, run: Run, span: Span) -> AbstractContextManager[None]:
-        """Make a span the current one, and end it with what became of the request."""
+        """Make a span the current one, and end it with the outcome of the request."""
 
     def record_questions(
         self, request: Span, methods: Sequence[str]
@@ -191,7 +191,7 @@ class TaskRun(Protocol):
     def offer_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
-        """Store how far it is, or drop that; used on the loop."""
+        """Store the progress of the run, or drop it; used on the loop."""
 
 
 class UserCode(Protocol):
@@ -200,7 +200,7 @@ class UserCode(Protocol):
     def inside(
         self, manager: Callable[..., AbstractContextManager[object]]
     ) -> UserCode:
-        """Return the same with a manager more around it, which needs a thread."""
+        """Return the same with one more context manager, which needs a thread."""
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
         """Whether an async function may be awaited directly."""
@@ -212,7 +212,7 @@ class UserCode(Protocol):
         arguments: dict[str, object],
         convert: Callable[[object], Value],
     ) -> Value:
-        """Run it as declared, on the loop or in a thread, and convert there."""
+        """Run a function as declared, on the loop or in a thread, and convert there."""
 
     async def call(self, run: Run, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread: the call's own if it has one."""
@@ -230,7 +230,7 @@ class UserCode(Protocol):
         """Raise `QuestionInTransaction` if a database transaction is open."""
 
     async def refuse_in_outer_transaction(self) -> None:
-        """Do the same for a coroutine, whose transaction is its thread's."""
+        """Do the same for a coroutine: the transaction is that of its thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,8 +260,8 @@ class Adapters:
     audit: CallLog | None = None
     """None if the call log is off."""
     tasks: Tasks | None = None
-    """None where calls do not run in the background, such as in *Try it*."""
+    """None if calls do not run in the background, such as in *Try it*."""
     webhooks: Webhooks | None = None
-    """None there, too, and where nothing can be posted."""
+    """None in *Try it*, too, and if nothing can be posted."""
     tracing: Tracing | None = None
     """None if nothing is recorded."""

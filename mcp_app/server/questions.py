@@ -72,7 +72,7 @@ def note_deprecated_use(revision: Revision, capability: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedQuestion:
-    """A question in the words of a revision.
+    """A question in the form of a revision.
 
     If `trusted_without_state`, an answer without sealed state is accepted.  If
     `private`, the question is deleted with its call.
@@ -106,7 +106,7 @@ class PreparedQuestion:
 def prepare_question(
     key: str, question: Question[Any], revision: Revision, client: Client
 ) -> PreparedQuestion:
-    """Put a question into the revision's words; raise `ClientCannot`."""
+    """Put a question into the revision's form; raise `ClientCannot`."""
     return _PREPARE[type(question)](key, question, revision, client)
 
 
@@ -133,7 +133,7 @@ def _require_method(revision: Revision, method: str, *path: str) -> None:
 
 
 def can_answer(client: Client, revision: Revision, request: JsonObject) -> bool:
-    """Whether a client takes a question that may be prepared for another client."""
+    """Whether a client can answer a question, even one prepared for another client."""
     method, params = request["method"], request["params"]
     path = [method.partition("/")[0]]
     mode = params.get("mode")
@@ -183,7 +183,7 @@ def _parse_elicitation(
         return Declined()
     if action == "cancel":
         return Cancelled()
-    # Some clients send the content alone: that is an accepted form.
+    # Some clients send the content alone: this means an accepted form.
     if action not in ("accept", None):
         raise ClientRefused(
             "An elicitation's action must be accept, decline or cancel."
@@ -223,7 +223,7 @@ def _prepare_visit(
 
 
 def _check_url(url: str) -> None:
-    """Raise ValueError if a person may not be sent there ("Safe URL Handling")."""
+    """Raise ValueError if a URL is not safe for a person ("Safe URL Handling")."""
     parts = urlsplit(url)
     if rules.uri_problem(url) or parts.scheme not in ("http", "https"):
         raise ValueError(f"{url[:200]!r} is not a URL that a browser can open.")

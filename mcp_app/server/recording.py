@@ -37,7 +37,7 @@ SESSION_HANDLE: Final = 16
 TASK_PREFIX: Final = "t:"
 
 _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID})
-"""What callers can cause without knowing what there is: nothing ran."""
+"""Outcomes that callers can cause without knowing any definition: nothing ran."""
 
 
 LogArguments: TypeAlias = tuple[bytes, int, str]
@@ -53,7 +53,7 @@ def record_call(
 ) -> None:
     """Log a finished call whose answer has `size` bytes.
 
-    `arguments` is what `write_arguments` made of them, if they are many.
+    `arguments` is the result of `write_arguments`, if the arguments are many.
     """
     took = time.monotonic() - began
     arguments = arguments or _loggable_arguments(audit, run)
@@ -66,7 +66,7 @@ def record_call(
 
 
 async def write_arguments(audit: CallLog, run: Run) -> LogArguments:
-    """Return what the row of a call has of its many arguments; a thread makes it."""
+    """Return the many arguments of a call as its row has them; a thread does it."""
     return await large_work.run(run.request.owner, _loggable_arguments, audit, run)
 
 
@@ -100,7 +100,7 @@ def record_answer(
 
 
 def circumstances(run: Run, outcome: Outcome | None = None) -> CircumstancesValues:
-    """Return what a call has in common with others."""
+    """Return the values that a call shares with similar calls."""
     request = run.request
     kind, _ = KINDS[request.method]
     entry, principal, session = run.entry, request.principal, request.session
@@ -136,7 +136,7 @@ def circumstances(run: Run, outcome: Outcome | None = None) -> CircumstancesValu
 
 
 def task_handle(public_id: str) -> str:
-    """Return what stands for a task in the place of a session, in its calls."""
+    """Return the handle of a task, which its calls have instead of a session's."""
     return f"{TASK_PREFIX}{public_id[: SESSION_HANDLE - len(TASK_PREFIX)]}"
 
 

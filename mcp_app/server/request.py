@@ -1,7 +1,7 @@
-"""A request as it came: what is asked, by whom, and over which way.
+"""A request as it came: what is asked, by whom, and over which transport.
 
-Nobody writes to one: a `NamedTuple` has no attribute to set.  What becomes of a request
-is its `Run`.
+A request cannot be changed: it is a `NamedTuple`.  Its `Run` has the state while it is
+served.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from mcp_app.streams.open_session import OpenSession
 
 UNKNOWN_ADDRESS: Final = "@"
-"""The key of the rate that all share whose address is not known (`CallerAddresses`)."""
+"""The key of the rate of all callers without a known address (`CallerAddresses`)."""
 IS_DRAWN: Final = "mcp_app.is_drawn"
-"""The key of a connection's scope that has what was drawn for the span of a request."""
+"""The key in a connection's scope for whether a draw chose to record its request."""
 SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}
 
 
@@ -53,17 +53,17 @@ class Request(NamedTuple):
     headers: Headers | None = None
     path: str = ""
     person: str = ""
-    """Whose rates and questions these are; "" if there are none, as on stdio."""
+    """The key of the caller for rates and questions; "" for no limits, as on stdio."""
     connection: str | None = None
     """Names the connection of the request; None if its transport has only one."""
     streams: bool = True
     """Whether the transport can keep streams open, for this or another request."""
     is_large: bool = False
-    """Its arguments are many: threads check and write them."""
+    """Whether the arguments are many: threads then check and write them."""
     mirrors_headers: bool = True
     """False if `call_tool` named the tool: headers then mirror no parameter of it."""
     is_drawn: bool | None = None
-    """What was drawn for its span already, None for nothing."""
+    """Whether a draw chose to record the request; None before a draw."""
     task: TaskRun | None = None
     """The run of a task that this call is; None for the call of a client."""
 
@@ -81,15 +81,15 @@ class Request(NamedTuple):
 
     @property
     def owner(self) -> Owner:
-        """Who asks, for work that is done in turn."""
+        """The caller, for work that is done in turns."""
         return Owner(self.person, self.principal.anonymous)
 
     @property
     def turn(self) -> str:
-        """Whose turn it is for threads and places, "" for nobody in particular.
+        """The key of the caller for turns of threads and places; "" for none.
 
         Callers without a known address are told apart by session, proxied address
-        or connection.  Anybody can have many of these: they count for turns alone.
+        or connection.  One caller can have many of these: they count for turns only.
         """
         if self.person or self.connection is None:
             return self.person
@@ -132,7 +132,7 @@ class Request(NamedTuple):
     def complete_result(
         self, result: JsonObject, hint: results.CacheHint | None = None
     ) -> JsonObject:
-        """Add what the revision wants in every result, in place; return the result."""
+        """Add what the revision needs in every result, in place; return the result."""
         info = self.catalog.server_info(self.revision)
         return results.complete_result(result, self.revision, info, hint)
 

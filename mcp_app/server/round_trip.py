@@ -283,7 +283,7 @@ class RoundTrip:
     ) -> list[JsonObject]:
         """Send the questions on the stream of the call and wait for the answers.
 
-        `in_thread` tells whether a thread waits with it.
+        `in_thread` tells whether a thread waits for the answers, too.
         """
         self._check_way_back(prepared)
         adapters = self._request.adapters
@@ -292,7 +292,7 @@ class RoundTrip:
         place = Place(
             owner=self._request.owner,
             questions=len(prepared),
-            # If several wait at once, the first one counts for the thread.
+            # If the call waits for several questions, only the first counts here.
             in_thread=in_thread and not self._clock.is_question_open,
             give_up=partial(_expire_timeout, until),
         )
@@ -388,10 +388,10 @@ class RoundTrip:
     def prepare_all(
         self, questions: Mapping[str, Question[Any]]
     ) -> list[PreparedQuestion]:
-        """Put the questions into the words of the revision.
+        """Put the questions into the form of the revision.
 
-        Raises `ClientCannot` with all that the client lacks, and ValueError for a key
-        that was used: the answer to a question is found by its key.
+        Raises `ClientCannot` with every capability that the client lacks.  Raises
+        ValueError for a key that was used: an answer is found by its question's key.
         """
         prepared: list[PreparedQuestion] = []
         refusals: list[ClientCannot] = []
@@ -472,7 +472,7 @@ def _url_elicitations(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
 
 
 def _is_unanswered(answer: asyncio.Future[JsonObject]) -> bool:
-    """Whether the client has not answered: nobody else resolves it."""
+    """Whether the client has not answered: only its answer resolves the future."""
     return answer.cancelled() or not answer.done()
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a request: its way back, how far it is, and how it ends."""
+"""A request while it is served: its way back, its state, and how it ends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NO_WAY_BACK: Final = NoWayBack()
 class Run:
     """A request while it is served.
 
-    What most calls never set has class defaults, so that a new one sets few members.
+    Members that most calls never set have class defaults, so a new run sets few.
     """
 
     end: End | None = None
@@ -64,13 +64,13 @@ class Run:
     ran_nothing = False
     """No thread was free, so no user code has run."""
     core: Any = None
-    """Its `context.CallCore`; None for a call that needed nothing so far."""
+    """Its `context.CallCore`; None if the call has not needed one so far."""
     decision: Decision | None = None
     """What a person must decide before the call runs; None until that is known."""
     entry: Entry[Any, Any] | None = None
     """The called definition, once it is found."""
     ending: Ending = ANSWERED
-    """How it ended; `dispatch` alone says so, and a plain call for itself."""
+    """How the call ended; only `dispatch` sets it, and a plain call for itself."""
     session_id = ""
     """The id of the session that `initialize` opened, for its header."""
     span: Span | None = None
@@ -110,12 +110,12 @@ class Run:
 
     @property
     def person(self) -> str:
-        """Whose rates and questions these are (`Request.person`)."""
+        """The key of the caller for rates and questions (`Request.person`)."""
         return self.request.person
 
     @property
     def turn(self) -> str:
-        """Whose turn it is for threads and places (`Request.turn`)."""
+        """The key of the caller for turns of threads and places (`Request.turn`)."""
         return self.request.turn
 
     def stop(self, end: End) -> None:

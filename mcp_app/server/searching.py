@@ -1,7 +1,7 @@
 """Tools that find others, for servers whose lists would be too long for a model.
 
-`tools/list` then shows a few tools and these three.  A call of `call_tool` is the call
-of the tool that it names: everything that holds for that call holds for this one.
+`tools/list` then shows a few tools and these three.  A call of `call_tool` counts as a
+call of the tool that it names: all rules for that call apply.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ USUAL: Final = 8
 MAX_RESULTS: Final = 20
 MAX_QUERY_LENGTH: Final = 200
 INDEXES: Final = 8
-"""So many indexes of a catalog are kept: each is for callers who see the same."""
+"""Indexes that are kept for a catalog; callers who see the same tools share one."""
 
 _CALLED: Final[JsonObject] = {
     "type": "object",
@@ -73,9 +73,9 @@ _SEARCHED: Final[JsonObject] = {
 
 
 def resolve_called_tool(request: Request) -> Request:
-    """Return the request that a call of `call_tool` means, any other as it is.
+    """Return the request that a call of `call_tool` means; leave others unchanged.
 
-    A transport does so before it asks whether the request may run twice.
+    A transport calls this before it asks whether the request may run twice.
     """
     if request.method != "tools/call" or not request.catalog.server.uses_search:
         return request
@@ -102,7 +102,7 @@ def resolve_called_tool(request: Request) -> Request:
 
 
 async def _refuse_call(caller: str, *, arguments: JsonObject) -> ToolOutput:
-    """Say why a call stayed what it was."""
+    """Raise `ToolError`, which says why the named tool was not called."""
     name = arguments["name"]
     if name in NAMES:
         raise ToolError(f"{name} is called by its own name, not with {caller}.")
@@ -166,7 +166,7 @@ SEARCHING_TOOLS: Final = (
 
 
 def _searched_entries(listing: Listing) -> list[Entry[Any, Any]]:
-    """Return the tools for models: what only pages call is for no model."""
+    """Return the tools for models, without those that only pages call."""
     return [entry for entry in listing if not entry.definition.app_only]
 
 
@@ -203,7 +203,7 @@ _of_catalogs: WeakKeyDictionary[
 
 
 async def _index_of(catalog: Catalog, listing: Listing) -> SearchIndex:
-    """Return the index of a list, which a thread makes at its first use."""
+    """Return the index of a list; a thread makes the index at first use."""
     if catalog not in _of_catalogs:
         _of_catalogs[catalog] = OrderedDict(), asyncio.Lock()
     indexes, lock = _of_catalogs[catalog]

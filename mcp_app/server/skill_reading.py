@@ -54,7 +54,7 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     # Models also name a file by its whole address, or as SKILL.md refers to it.
     path = arguments.get("file") or skill.paths.get(uri, SKILL_FILE)
     path = path.removeprefix("./")
-    # The read is found and recorded as one of the resource, beside the call.
+    # The read is recorded as a read of the resource, in addition to the call.
     params = {"uri": addresses.get(path, "")}
     reading = Run(call.request._replace(method="resources/read", params=params))
     match = await find_match(reading, params["uri"])

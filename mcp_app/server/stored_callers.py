@@ -1,4 +1,4 @@
-"""Who called, with what client, as JSON of a row, and the call that is made again."""
+"""The caller and client of a call, as JSON in a row; and a request from this JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def caller_of(request: Request) -> JsonObject:
 
 
 def caller_members(caller: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `caller_of` knows of a `Request` of the same caller."""
+    """Return members of a `Request` of the caller that `caller_of` has stored."""
     return {
         "principal": _principal_of(caller),
         "meta": {

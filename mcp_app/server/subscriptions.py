@@ -34,7 +34,7 @@ MAX_NAMES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What a listener wants to hear of: lists by name, resources by URI, tasks."""
+    """The changes that a listener wants: lists by name, resources by URI, tasks."""
 
     lists: frozenset[str]
     uris: frozenset[str]
@@ -105,7 +105,7 @@ def cancelled_message(subscription: str | int) -> bytes:
 
 
 def task_message(record: TaskRecord, subscription: str | int) -> bytes:
-    """Return the notification that a task has changed, with all that is to be known."""
+    """Return the notification that a task has changed, with the whole task."""
     task = detailed_task(record, LATEST, now_ms())
     params = results.subscription_meta(subscription, task)
     return jsonrpc.write(notification_message("notifications/tasks", params))

@@ -1,8 +1,8 @@
 """From a call to a task, and from a task to the call that runs it.
 
-A task that asks holds nothing: its run ends, the questions stand in its row, and when
-all answers are there the function runs again from its start, as a request of the
-stateless era does (`RoundTrip.ask_by_retry`).
+If a task asks a question, its run ends, and its row keeps the question.  When all
+answers are there, the function runs again from its start, as in a request of the
+stateless era (`RoundTrip.ask_by_retry`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from mcp_app.server.run import Run
 
 AT_ONCE_S: Final = 0.2
-"""A client that need not be told of a task gets a result that is there so soon."""
+"""If a task ends within this time, its client may get the result instead of a task."""
 CANCELLED_TEXT: Final = "The task was cancelled."
 MAX_ID_LENGTH: Final = 64
 UNKNOWN: Final = "There is no such task, or it has expired."
@@ -82,11 +82,11 @@ class Mode(Enum):
     FETCH = "fetch"
     """The tool that fetches the result of a task."""
     DECIDE = "decide"
-    """It is asked first what a person must decide (`Run.decision`)."""
+    """First find out what a person must decide (`Run.decision`)."""
 
 
 def mode_of(run: Run, entry: ToolEntry) -> Mode:
-    """Return how a call is answered; raise if it wants, or lacks, a task wrongly."""
+    """Return how a call is answered; raise on a wrong or missing wish for a task."""
     request = run.request
     definition, is_run = entry.definition, request.task is not None
     if run.decision is None and (definition.approval is not None or is_run):
@@ -143,7 +143,7 @@ async def start_task(
 
 @contextmanager
 def ending_as_task(run: Run) -> Iterator[None]:
-    """Let a call that has become a task end as one, whatever comes of its answer."""
+    """Log a call that has become a task as a task, even if its answer fails."""
     try:
         yield
     except (Failed, InputRequired, ProtocolError) as error:
@@ -161,8 +161,8 @@ async def create_task(
 ) -> TaskRecord:
     """Store a task; raise `Failed` if the caller has too many.
 
-    `earlier` has the answers that the call had before.  If a person must decide first,
-    the same call is the same task, as long as that is open.
+    `earlier` has the answers so far.  If a person must decide first, a repeated call
+    gets the same task, as long as the decision is open.
     """
     request = run.request
     tasks, decision = request.adapters.tasks, run.decision or Decision()
@@ -200,10 +200,10 @@ async def _answer_with_task(run: Run, record: TaskRecord) -> bytes:
     tasks, revision = request.adapters.tasks, request.revision
     assert tasks is not None  # noqa: S101 - there is a task
     if revision.task_extension and not waits_for_decision(run):
-        # The server decides: a client with the result need not ask for it.
+        # The server may choose: a client that gets the result need not ask for it.
         later = None
         with suppress(Unavailable):
-            # The task is there, whether the database is or not.
+            # The task is stored, even if the database cannot be reached now.
             later = await tasks.wait(record, AT_ONCE_S)
         if later is not None and later.status == COMPLETED:
             await tasks.let_go(later)
@@ -215,9 +215,9 @@ async def _answer_with_task(run: Run, record: TaskRecord) -> bytes:
 
 
 def holder_of(request: Request) -> str:
-    """Return who may read the tasks of a caller.
+    """Return the key of those who may read the tasks of a caller.
 
-    For an anonymous caller that is its session; without one, whoever knows the id.
+    For an anonymous caller it is the session, or "" (anybody who knows the id).
     """
     if not request.principal.anonymous:
         return request.principal.key
@@ -226,7 +226,7 @@ def holder_of(request: Request) -> str:
 
 
 def tasks_of(request: Request) -> Tasks:
-    """Return what keeps tasks; raise if the server or the client has none."""
+    """Return the store of tasks; raise if the server or the client has no tasks."""
     tasks = request.adapters.tasks
     if tasks is None or not request.catalog.has_tasks:
         raise MethodNotFound(f"Method not found: {request.method}")
@@ -255,7 +255,7 @@ def may_read(request: Request, record: TaskRecord) -> bool:
 
 
 def sees_task(request: Request, record: TaskRecord) -> bool:
-    """Whether the tool of a task is gone, stopped, or visible to the caller."""
+    """Whether the caller sees the tool of a task, even if stopped, or it is gone."""
     catalog, name = request.catalog, record.tool
     entry = catalog.tools.get(name) or catalog.switched_off("tools", name)
     return entry is None or request.sees(entry.definition)
@@ -338,7 +338,7 @@ def parked_state(state: TaskState, needed: InputRequired) -> TaskState:
 
 
 def request_members(record: TaskRecord) -> dict[str, Any]:
-    """Return what the row of a task knows of the `Request` that runs it."""
+    """Return the members of the `Request` that runs a task, from the task's row."""
     replies = replies_of(record.read_state())
     return {
         **caller_members(read_json(record.caller)),

@@ -1,11 +1,11 @@
 """Spans of requests, by OpenTelemetry's conventions for MCP.
 
 The names and attributes are those of semantic-conventions-genai (`gen-ai/mcp.md`, in
-development): what it changes is a change of this file.  It needs the extra `otel`, and
+development); only this file depends on them.  This module needs the extra `otel`, and
 is imported only if `MCP["TRACING"]` is set.
 
-A recorded call costs some five times the instructions of one that is not.  So it is
-decided before a request is served: by the trace that it is part of, else by a draw.
+A recorded call takes some five times the instructions of another one.  So it is decided
+before a request is served whether to record it: by its parent trace, else by a draw.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mcp_app.server")
 
 OTHER_METHOD: Final = "_OTHER"
-"""What stands for a method that there is not, as for one of HTTP."""
+"""The name for all unknown methods, as in the conventions for HTTP."""
 MAX_ID_LENGTH: Final = 64
 """Characters of a request's id in its span."""
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 _FLAGS: Final = 54
-"""Where a `traceparent` has the last digit of its flags (W3C Trace Context, 3.2)."""
+"""Index of the last digit of the flags in a `traceparent` (W3C Trace Context, 3.2)."""
 _SAMPLED: Final = frozenset("13579bdf")
 SEND_S: Final = 2.0
-"""So long an ending process waits until its last spans are sent."""
+"""Seconds that an ending process waits until its last spans are sent."""
 MAX_CONTEXT: Final = 512
 """Characters of a `traceparent`, and of a `tracestate` (W3C Trace Context, 3.3.1.5)."""
 _KEY: Final = "[a-z][a-z0-9_*/-]{0,240}(?:@[a-z][a-z0-9_*/-]{0,13})?"
@@ -61,7 +61,7 @@ _TARGETS: Final = {
     "prompts/get": "gen_ai.prompt.name",
     "resources/read": "mcp.resource.uri",
 }
-"""The attribute of what a method is about; an address stands in no span's name."""
+"""The attribute for the target of a method; the name of a span never has a URI."""
 _HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
 _PIPE: Final = {"network.transport": "pipe"}
 
@@ -90,7 +90,7 @@ class Tracing:
         self._user = options.user
         self._tracer = trace.get_tracer("mcp_app", VERSION)
         self._has_ambient = False
-        """Whether the site records requests, too: to look each time takes 1 %."""
+        """Whether the site records requests, too; looking each time would cost 1 %."""
 
     # -- before a request is read ----------------------------------------------------
 
@@ -100,9 +100,9 @@ class Tracing:
         principal: Principal,
         scope: MutableMapping[str, Any],
     ) -> bool:
-        """Whether a request is recorded, as far as is known before its body.
+        """Whether to record a request, as far as this is known before its body.
 
-        What is drawn is kept in the `scope` of the connection: nothing draws twice.
+        The result of a draw is kept in the connection's `scope`, so there is one draw.
         """
         if b"traceparent" in raw and self._trusts(principal, remote=True):
             return _may_be_sampled(raw[b"traceparent"].decode("latin-1"))
@@ -126,9 +126,9 @@ class Tracing:
         )
 
     def _trusts(self, principal: Principal, *, remote: bool) -> bool:
-        """Whether somebody's trace goes on here: a stranger could have all recorded."""
+        """Whether to continue a caller's trace; a stranger could have all recorded."""
         if self._parents == "signed-in":
-            # Who starts a process and writes into its pipe is no stranger.
+            # A caller that starts a process and writes into its pipe is no stranger.
             return not (remote and principal.anonymous)
         return self._parents == "all"
 
@@ -160,7 +160,7 @@ class Tracing:
         if parents:
             parent = trace.set_span_in_context(NonRecordingSpan(parents[0]), parent)
         links = [each for each in (*remote, *around) if each not in parents[:1]]
-        # What is no method is text of the caller.
+        # An unknown method is text of the caller, so it is left out.
         is_known = request.method in request.revision.methods
         method = request.method if is_known else OTHER_METHOD
         try:
@@ -208,7 +208,7 @@ class Tracing:
 
     @contextmanager
     def record_request(self, run: Run, span: Span) -> Iterator[None]:
-        """Make a span the current one, and end it with what became of the request."""
+        """Make a span the current one, and end it with the outcome of the request."""
         run.span = span
         token = context.attach(trace.set_span_in_context(span))
         try:
@@ -238,10 +238,10 @@ class Tracing:
     def record_site_call(
         self, site: Site, request: SiteRequest, *, is_delivery: bool
     ) -> Iterator[Note | None]:
-        """Record a call of another site; yield what takes the status of its answer.
+        """Record a call of another site; yield a function for the answer's status.
 
-        It is a child of the current span.  A delivery of events may be without one:
-        then it has its own draw.
+        The call's span is a child of the current span.  If a delivery of events has no
+        current span, it has its own draw.  Yield None if nothing is recorded.
         """
         current = trace.get_current_span()
         if not current.is_recording() and not (
@@ -272,12 +272,12 @@ class Tracing:
         return [*carrier.items()]
 
     async def send_spans(self) -> None:
-        """Have the SDK send what it collects: a process that a signal ends does not."""
+        """Have the SDK send its spans: it does not if a signal ends the process."""
         flush = getattr(trace.get_tracer_provider(), "force_flush", None)
         if flush is None:
             return
         sending = run_apart(partial(flush, int(SEND_S * 1_000)), "mcp-spans")
-        # Exporters may raise anything, and at exit no thread begins (Python 3.12).
+        # Exporters may raise anything, and at exit no thread can start (Python 3.12).
         with suppress(Exception):
             await asyncio.wait_for(sending, SEND_S)
 
@@ -298,7 +298,7 @@ class Tracing:
 
 
 def _log_fault(error: Exception) -> None:
-    """Log what a sampler or processor of the site raised: the request is served."""
+    """Log an error of the site's sampler or processor; the request is served."""
     logger.error("A span could not be recorded: %r", error)
 
 
@@ -308,7 +308,7 @@ def _may_be_sampled(parent: str) -> bool:
 
 
 def _read_context(parent: Any, state: Any) -> SpanContext | None:
-    """Return the context of `_meta` or of headers, None without one, or for a bad one.
+    """Return the context of `_meta` or of headers, None if it is missing or bad.
 
     Baggage is not read: it is text of the caller, which libraries of the site would
     send on.
@@ -316,7 +316,7 @@ def _read_context(parent: Any, state: Any) -> SpanContext | None:
     if type(parent) is not str or len(parent) > MAX_CONTEXT:
         return None
     texts = {TRACEPARENT: parent}
-    # The propagator writes what it cannot read into the log, and is slow with much.
+    # The propagator logs a text that it cannot read, and is slow with a long one.
     if type(state) is str and len(state) <= MAX_CONTEXT and _STATE.fullmatch(state):
         texts[TRACESTATE] = state
     extracted = _propagator.extract(texts, context.Context())
@@ -333,7 +333,7 @@ def _describe_end(span: Span, run: Run) -> None:
     if not span.is_recording():
         return
     entry, target = run.entry, _TARGETS.get(request.method)
-    # A name that nobody has given to anything is text of the caller.
+    # Without an entry, the name is text of the caller, so it is left out.
     if entry is not None and target is not None:
         span.set_attribute(target, entry.identity)
         span.set_attribute("mcp_app.version", entry.version)
@@ -349,6 +349,6 @@ def _describe_end(span: Span, run: Run) -> None:
 
 
 def _set_error(span: Span, kind: str) -> None:
-    # Without a description: messages have values of callers and texts of tools.
+    # No description is set: messages have values of callers and texts of tools.
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR)

@@ -1,8 +1,8 @@
-"""Waits for tasks: for clients without tasks the call waits, then `get_task_result`.
+"""Waits for tasks, for clients without tasks: in the call or in `get_task_result`.
 
-A call of a tool that may run in the background becomes a task all the same.  Its
-request waits for the end as long as clients do, and answers as any call; after that it
-says how to go on.
+If such a client calls a tool that can run as a task, the call becomes a task.  Its
+request waits as long as clients usually do, and answers with the result.  If there is
+none by then, the answer says how to get the result later.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     from mcp_app.server.ports import Tasks
 
 OF_TASK: Final = "task:"
-"""A state with this and a task's id names the task instead of a round trip."""
+"""Prefix in a request state: a task's id follows, instead of that of a round trip."""
 USUAL_WAIT_S: Final = 25
 NO_TASKS: Final = "Nothing runs in the background here."
 REFUSED: Final = "The client refused a question of this task."
 WAIT_S: Final = 30.0
-"""After so long, a request that waits for a result looks again."""
+"""Seconds after which a request that waits for a result looks again."""
 STILL_RUNS: Final = (
     "It still runs{progress}. Call get_task_result with task={task!r} to get the"
     " result."
@@ -117,7 +117,7 @@ RESULT_TOOL: Final = (
     ),
     _run_outside_of_calls,
 )
-"""The tool that fetches results; the mode of its calls answers them."""
+"""The tool that fetches results; its calls are answered by their mode (`FETCH`)."""
 
 
 async def call_and_wait(run: Run, entry: ToolEntry, arguments: JsonObject) -> Encoded:
@@ -131,7 +131,7 @@ async def call_and_wait(run: Run, entry: ToolEntry, arguments: JsonObject) -> En
         record = await asyncio.shield(creating)
         with nullcontext() if is_retry else ending_as_task(run):
             record = await _wait(run, record, run.request.adapters.limits.task_wait)
-            # The same call may have been told of the task that it shares with this one.
+            # If a person had to decide, a repeated call may know the same task.
             if record.has_ended and not waits_for_decision(run):
                 await tasks.let_go(record)
             promises = entry.definition.output_schema is not None
@@ -187,7 +187,7 @@ async def _earlier_task(run: Run, tasks: Tasks) -> TaskRecord | None:
 async def _wait(run: Run, record: TaskRecord, seconds: float) -> TaskRecord:
     """Return the task when it has ended, or after so many seconds.
 
-    Its questions go to the client: on the stream of a session, else as the answer.
+    Its questions go to the client: on the stream of a session, else in the answer.
     """
     loop, core = asyncio.get_running_loop(), call_core_of(run)
     until = loop.time() + seconds
@@ -215,7 +215,7 @@ def _can_ask(run: Run, record: TaskRecord) -> bool:
 
 
 def _answer_with(run: Run, record: TaskRecord, *, promises: bool = False) -> bytes:
-    """Return the result of a task, or that there is none yet; raise how it failed.
+    """Return a task's result, or that there is none yet; raise if the task failed.
 
     `promises` says whether the tool that was called has an output schema.
     """
@@ -223,14 +223,14 @@ def _answer_with(run: Run, record: TaskRecord, *, promises: bool = False) -> byt
     if record.error:
         error = read_json(record.error)
         if error["code"] != InternalError.code:
-            # Its client can do something about it, such as open a page.
+            # The client can do something about this error, such as open a page.
             raise TaskFailed(error)
         raise Failed(error["message"], Outcome.TOOL_ERROR)
     if record.status == CANCELLED:
         raise Failed(CANCELLED_TEXT, Outcome.TOOL_ERROR)
     if not record.result:
         text = _text_meanwhile(run, record)
-        # No error: agents give up after a few.
+        # This is not an error result, because agents give up after a few of them.
         answer: JsonObject = {"content": [{"type": "text", "text": text}]}
         if promises and request.revision.structured_content:
             answer["structuredContent"] = {STILL_RUNS_MEMBER: text}
@@ -258,7 +258,7 @@ async def wait_for_change(
 ) -> TaskRecord:
     """Return the task when it has changed, or after so many seconds.
 
-    What it asks meanwhile is asked on the stream of this request.
+    Meanwhile the questions of the task are asked on the stream of this request.
     """
     tasks, asking = run.request.adapters.tasks, None
     assert tasks is not None  # noqa: S101 - the callers looked
@@ -295,7 +295,7 @@ async def _ask_client(run: Run, tasks: Tasks, record: TaskRecord) -> None:
     meta = {RELATED_TASK: {"taskId": record.public_id}}
     questions: list[PreparedQuestion] = []
     requests = record.read_state().open_requests()
-    # With the answers to the first the row changes, and the next are asked.
+    # The answers to the first questions change the row; then the next are asked.
     for key, question in islice(
         requests.items(), run.request.adapters.limits.questions_per_person
     ):
@@ -318,10 +318,10 @@ async def _ask_client(run: Run, tasks: Tasks, record: TaskRecord) -> None:
     except ClientRefused:
         await tasks.cancel(record, REFUSED)
     except InvalidParams as error:
-        # An answer to a question has no answer that could say so.
+        # The client sent an answer to a question: no error can be sent back for it.
         await tasks.cancel(record, error.message)
     except (TimedOut, TooManyQuestions):
-        # Whoever asks for the result again is asked again.
+        # If the client asks for the result again, it is asked again.
         return
 
 

@@ -40,7 +40,7 @@ MAX_STORED: Final = 16 * 1024
 
 
 async def subscribe_events(run: Run) -> JsonObject:
-    """Post events of a type to a receiver from now on, or refresh that."""
+    """Subscribe a receiver to events of a type, or refresh its subscription."""
     request = run.request
     webhooks, dialect = _find_webhooks(request), dialect_for(request)
     subscription = await find_subscription(run, request.params)
@@ -118,7 +118,7 @@ async def unsubscribe_events(run: Run) -> JsonObject:
 
 
 def _find_webhooks(request: Request) -> Webhooks:
-    """Return where subscriptions are; raise if there can be none for the caller."""
+    """Return the store of subscriptions; raise if the caller can have none."""
     require_events(request)
     webhooks = request.adapters.webhooks
     if webhooks is None:

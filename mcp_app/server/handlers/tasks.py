@@ -1,6 +1,6 @@
 """tasks/get, tasks/update, tasks/cancel; of 2025-11-25 tasks/list and tasks/result.
 
-Another person's task, one that has expired and one that never was get the same answer.
+Tasks of other people, expired tasks and unknown tasks get the same answer.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ async def list_tasks(run: Run) -> JsonObject:
 
 
 async def wait_for_result(run: Run) -> bytes:
-    """Return what the call of a task would have, once it has ended (2025-11-25).
+    """Return the result of a task's call, once the task has ended (2025-11-25).
 
     While the task waits for answers, its questions are asked on this stream.
     """

@@ -51,7 +51,7 @@ _TASK_MODES: Final[Mapping[Mode, Callable[..., Awaitable[Encoded]]]] = {
     Mode.WAIT: call_and_wait,
     Mode.FETCH: get_task_result,
 }
-"""What answers a call in the place of the tool's function."""
+"""The function that answers a call instead of the tool's function."""
 
 
 async def call_tool(run: Run) -> Encoded:
@@ -98,8 +98,8 @@ async def finish_tool_call(
 ) -> Encoded:
     """Return the result of a plain call whose function has returned, or raised.
 
-    The output is taken out of its list: an error has the frames that it went through,
-    and none of them must hold it.
+    The output comes in a list and is taken out of it: if it is an exception, the frames
+    in its traceback must not refer to it.
     """
     output = outputs.pop()
     try:
@@ -122,7 +122,7 @@ async def finish_tool_call(
 async def refuse_tool_call(run: Run, errors: list[BaseException]) -> Encoded:
     """Return the result of a call whose arguments do not fit, or raise the error.
 
-    It is taken out of its list, as in `finish_tool_call`.
+    The error is taken out of its list, as in `finish_tool_call`.
     """
     try:
         raise errors.pop()
@@ -140,7 +140,7 @@ async def _bind_arguments(
 
 
 def _bind(run: Run, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
-    """Return arguments that fit, as they came and as the function takes them.
+    """Return valid arguments: as they came, and as the function takes them.
 
     Raise `ArgumentsRefused` with every violation.
     """
@@ -159,7 +159,7 @@ def _bind(run: Run, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
 
 
 def _charge_caller(request: Request, entry: ToolEntry) -> None:
-    """Charge the caller for the call; raise what a model reads if it must wait."""
+    """Charge the caller for the call; raise `Failed` if it must wait."""
     rates = request.adapters.rates
     if wait := rates.wait_for_tool(request.payer, entry):
         raise Failed(rates.sentence(entry, wait), Outcome.LIMITED)
@@ -170,7 +170,7 @@ def _refuse_arguments(run: Run, violations: list[Violation]) -> Encoded:
     heading = f"Invalid arguments for {_called_entry(run).identity}:"
     text = "\n".join([heading, *lines])
     if run.request.revision.argument_errors_as_results:
-        # Whatever its size, a model needs it to mend the arguments.
+        # A model needs the whole text to mend the arguments, whatever its size.
         output = ToolOutput([Text(text)], is_error=True)
         encoded = _encode_output(run.request.catalog, run.request.revision, output)
         return encoded, Ending(Outcome.ARGUMENTS, text)
@@ -212,7 +212,7 @@ def check_and_encode(
 ) -> Encoded:
     """Encode an output, or an error if it breaks its schema or exceeds `limit` bytes.
 
-    The first ending counts: that of a failure, or of an output that is an error.
+    The first ending counts: `ending` if the call failed, else that of an error output.
     """
     encoded, failed = b"", None
     if not _surely_fits(entry, output):
@@ -239,7 +239,7 @@ def _size_failure(
     revision: Revision, limit: int, entry: ToolEntry, output: ToolOutput, size: int
 ) -> Failed | None:
     if output.structured and revision.structured_content:
-        # It is there once more, as text.
+        # Structured content stands in the result a second time, as text.
         size -= len(jsonrpc.write(output.structured))
     if size <= limit:
         return None
@@ -300,11 +300,11 @@ def _encode_output(catalog: Catalog, revision: Revision, output: ToolOutput) -> 
 
 
 def _clean_block(block: Block, revision: Revision) -> JsonObject:
-    """Return a block of a tool as a revision has it; its text is a plain one."""
+    """Return a tool's block in the form of a revision, with cleaned text."""
     wire = block_to_wire(block, revision)
     if wire["type"] == "text":
         text = wire["text"]
-        # It may be lazy, such as a translation.
+        # The text may be lazy, such as a translation.
         wire["text"] = clean_text(text if type(text) is str else str(text))
     return wire
 
