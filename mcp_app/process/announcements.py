@@ -60,7 +60,7 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the process had read at one moment, and what was not yet announced."""
+    """The changes that were read up to one moment, and those not announced then."""
 
     number: int
     rows: frozenset[int]
@@ -70,7 +70,7 @@ class Mark:
     def was_announced(self, change: ChangedTopics) -> bool:
         """Return whether the change was announced to streams that were open then.
 
-        False if a later announcement has it: it was not read then, or it still waits.
+        Return False if it was not read then, or still waits: it is announced later.
         """
         if self.everything or change.name in self.waiting:
             return False

@@ -132,7 +132,7 @@ async def may_read_task(
 async def _reading_request(
     process: Process, listener: Listener, catalog: Catalog
 ) -> Request | None:
-    """Return the request of a stream's client to read, None if it may not."""
+    """Return a request in which a stream's client may read; None without access."""
     slug, principal = listener.server, listener.principal
     rights = await process.rights.find(principal, slug, catalog.demands)
     if rights.gone or not rights.meets_demands(catalog.server.demands):

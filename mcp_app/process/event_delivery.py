@@ -402,7 +402,7 @@ class _Delivery:
         if audit is not None:
             outcome = Outcome.OTHER_SITE if answer.error else Outcome.ANSWERED
             where = jsonrpc.canonical({"host": self._claim.record.host})
-            # None of the values is hidden.
+            # The host is no hidden value, so the last member is empty.
             shared = (*circumstances(run, outcome)[:-1], ())
             took = time.monotonic() - began
             ending = Ending(outcome, answer.error)

@@ -39,10 +39,10 @@ class Push(Protocol):
         """Whether the reader must first take what was written before."""
 
     def write_batch(self, batch: Batch) -> None:
-        """Write events until it is full, and take the position of the last."""
+        """Write events until the stream is full, and keep the position of the last."""
 
     def write_heartbeat(self) -> None:
-        """Write up to where everything was looked at."""
+        """Write the position up to which all events were looked at."""
 
     def write_error(self, error: ProtocolError) -> None:
         """Write an error after which the stream goes on."""

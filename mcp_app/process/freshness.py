@@ -170,7 +170,7 @@ class FreshnessGate:
 
 
 def _log_exception(task: asyncio.Task[bool]) -> None:
-    """Log an unexpected exception: perhaps nobody awaits this check."""
+    """Log an unexpected exception: perhaps no request awaits this check."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error(
             "A check of the database for changes raised an exception.", exc_info=error

@@ -39,7 +39,7 @@ class Removable(Protocol):
         """Return how many there are."""
 
     def remove(self) -> int | None:
-        """Delete a portion and return how many went, None when nothing is left."""
+        """Delete a portion and return its number of rows, None if no row is left."""
 
 
 def all_expired_rows(limits: Limits) -> Sequence[Removable]:

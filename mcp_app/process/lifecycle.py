@@ -297,7 +297,7 @@ class _Wakeups:
             os.write(self._descriptor, bytes([number]))
 
     def close(self) -> None:
-        """Restore the loop's descriptor, unless somebody else has replaced ours."""
+        """Restore the loop's descriptor, unless other code has replaced ours."""
         is_same_process = self._pid == os.getpid()
         current = signal.set_wakeup_fd(-1)
         if current != self._writes.fileno():

@@ -19,7 +19,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.pools.loop_thread import run_apart
 
 BY_US: Final = frozenset(["here", "worker"])
-"""Values of `MCP["TASKS"]` with which processes of ours run tasks."""
+"""Values of `MCP["TASKS"]` with which our own processes run tasks."""
 CELERY: Final = "celery"
 DJANGO_TASKS: Final = "django_tasks"
 CELERY_TASK: Final = "mcp_app.run_task"

@@ -253,7 +253,7 @@ class Uploads:
             self._cancel_upload(task)
 
     def was_cancelled_here(self, task: Reader) -> bool:
-        """Return whether a task was given up, and nobody else has cancelled it."""
+        """Return whether a task was given up here, and not cancelled elsewhere, too."""
         return task in self._cancelled and task is not None and task.uncancel() == 0
 
     def _cancel_upload(self, task: Reader) -> None:

@@ -34,7 +34,7 @@ ADDRESS: Final = "@"
 
 
 class Bucket:
-    """What one key may still do; times are seconds of the monotonic clock."""
+    """How often one key may still call; times are seconds of the monotonic clock."""
 
     __slots__ = ("cost", "count", "full", "interval", "key", "room", "turn", "whole")
 
@@ -53,7 +53,7 @@ class Bucket:
 
     def set_share(self, share: float) -> None:
         self.cost = self.interval / share
-        """What a call takes out, in seconds."""
+        """Seconds that a call takes out of the bucket."""
         # There is room for one call, even if the share of the burst is smaller.
         self.room = max(self.whole, self.cost)
 

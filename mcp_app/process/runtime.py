@@ -371,13 +371,13 @@ class Process:
             await writer.run(changes.record_cancel, session.pk, key)
 
     def _wake_after_commit(self) -> None:
-        """A thread of this OS process has committed a change: wake everybody."""
-        # A loop that is closed has nobody to tell.
+        """Check for changes after a commit in a thread here; wake other processes."""
+        # If the loop is closed, there is nothing to wake.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._ring_and_check)
 
     def wake_reader(self, session: int) -> None:
-        """Something was logged for a session of HTTP+SSE: who has its stream reads."""
+        """Wake the process with the stream of an HTTP+SSE session, so that it reads."""
         if session in self.sse_reader:
             self.sse_reader.poll_soon()
         else:
@@ -388,7 +388,7 @@ class Process:
         self._ticker.heard()
 
     async def settled(self) -> None:
-        """Return when what was committed just now is true in every process."""
+        """Return when every process knows what was committed just now."""
         self.gate.mark_stale()
         if await reader.run(self._row.others_live):
             await asyncio.sleep(FRESHNESS)
@@ -398,7 +398,7 @@ class Process:
     def add_listener(self, listener: Listener, person: str = "") -> None:
         """Open a stream, or raise 503 or 429; a stranger's `person` is an address."""
         self.refuse_if_stopping()
-        # Somebody may have stopped the server while this request was on its way.
+        # A person may have stopped the server while this request was on its way.
         self.catalogs.check_not_stopped(listener.server)
         address = person if listener.principal.anonymous else ""
         self._quotas.check_streams(listener, address)
