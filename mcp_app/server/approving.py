@@ -50,7 +50,7 @@ NOBODY_TO_ASK: Final = (
 async def find_decision(run: Run, entry: ToolEntry, arguments: JsonObject) -> Decision:
     """Return what a person must decide before a call runs.
 
-    Raise `Failed` if nobody can, or if it was decided about another tool.
+    Raise `Failed` if no person can, or if the tool has changed since the decision.
     """
     approval, task = entry.definition.approval, run.request.task
     agreed = None if task is None else task.record.read_state().approval
@@ -71,7 +71,7 @@ async def find_decision(run: Run, entry: ToolEntry, arguments: JsonObject) -> De
 async def _ask_site(
     run: Run, entry: ToolEntry, approval: Approval, arguments: JsonObject
 ) -> tuple[bool, str]:
-    """Return whether a call needs a decision, and the sentence that is read first."""
+    """Return whether a call needs a decision, and a sentence for the person."""
 
     request = run.request
 

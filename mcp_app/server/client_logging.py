@@ -1,7 +1,7 @@
 """Forwards records of `logging` to the client whose call made them.
 
-In LOGGING: `{"class": "mcp_app.server.call.ClientHandler"}` (where it is public) and
-the handler's name at the loggers whose records it forwards.
+In LOGGING, declare `{"class": "mcp_app.server.call.ClientHandler"}` (its public path)
+and add the handler's name to the loggers whose records it forwards.
 """
 
 from __future__ import annotations

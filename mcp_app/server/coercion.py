@@ -63,7 +63,7 @@ def strings_member(
 Schema: TypeAlias = Mapping[str, object]
 
 MOST_STEPS: Final = 400_000
-"""Steps of a walk: one for each value, schema, and value within a text."""
+"""Steps of a walk, at most: each value, schema and value within a text is one."""
 READING: Final = 5
 """Steps that reading a text takes in addition."""
 

@@ -1,8 +1,8 @@
 """Which messages a session takes, and when: one set of rules for every transport.
 
-The functions only check values: they do not wait, write, or look sessions up.  Errors
-are raised before any part of a message takes effect.  `revision` is the session's, None
-before `initialize`.
+The functions only check values: they do not wait, write, or look up sessions.  Errors
+are raised before any part of a message takes effect.  `revision` is that of the
+session; it is None before `initialize`.
 """
 
 from __future__ import annotations

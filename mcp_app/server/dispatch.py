@@ -55,8 +55,8 @@ async def answer_request(
 ) -> Response:
     """Return the HTTP status and the encoded answer of a request.
 
-    `handler` replaces that of the method; `began` is the time (monotonic) of an earlier
-    begin.  Raises `asyncio.CancelledError` if the call ended unanswered.
+    `handler` replaces that of the method; `began` is the time (monotonic) of the start,
+    by default now.  Raises `asyncio.CancelledError` if the call ended unanswered.
     """
     request = run.request
     tracing = request.adapters.tracing

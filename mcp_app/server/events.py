@@ -97,7 +97,7 @@ async def first_position(
 ) -> tuple[int, bool]:
     """Return the position to begin at, and whether earlier events were missed.
 
-    Without a cursor, begin now.  With an unusable one, begin now, too: it is no error.
+    Without a cursor, or with an unusable one, begin now; neither is an error.
     """
     age_ms = age_member(params)
     cursor = params.get("cursor")

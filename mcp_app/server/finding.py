@@ -23,7 +23,7 @@ _NOUNS: Final = {
     "events": "event",
     "skills": "skill",
 }
-"""What the definitions of each part of the catalog are called."""
+"""The noun for the definitions in each part of the catalog."""
 
 
 def find_entry(

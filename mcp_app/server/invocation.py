@@ -395,6 +395,6 @@ def report_exception() -> None:
     Django logs a receiver that fails; the answer is not affected.
     """
     got_request_exception.send_robust(sender=None, request=None)
-    # In tests, calls use the thread that waits for them instead of that thread.
+    # If a test waits for its calls (`PUMPS`), they use the test's thread instead.
     if not PUMPS:
         loop_thread.close_broken()

@@ -209,7 +209,7 @@ def error_of_failure(request: Request, failed: Failed) -> ProtocolError:
 
 
 def error_of_run(run: Run, error: ProtocolError) -> ProtocolError:
-    """Return the error of a call; if the call may have run, without status 503.
+    """Return the error of a call, but without status 503 if the call may have run.
 
     Status 503 says that nothing ran: a proxy sends such a request to another process.
     """

@@ -33,7 +33,7 @@ def own_tools(
     """Return our tools for a server with these definitions; ours bear all their tags.
 
     `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site replaces ours
-    with the same name, if ours fetches results, waits or reads skills.
+    with the same name, if ours fetches results, waits for events or reads skills.
     """
     names = {tool.identity for tool in tools}
     fetches = any(tool.definition.task_support == OPTIONAL for tool in tools)

@@ -130,7 +130,7 @@ class Events(Protocol):
     async def current_state(self, topic: str, min_number: int = 0) -> OutboxState:
         """Return the last numbers, with `last` for this topic only.
 
-        `min_number` was seen at any process: the state is not older than that number.
+        `min_number` may come from another process: the state is at least as new.
         """
 
     async def load(self, topic: str, after: int, limit: int) -> Portion:

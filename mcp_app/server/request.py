@@ -53,7 +53,7 @@ class Request(NamedTuple):
     headers: Headers | None = None
     path: str = ""
     person: str = ""
-    """The key of the caller for rates and questions; "" for no limits, as on stdio."""
+    """The key of the caller for rates and questions; "" without one, as on stdio."""
     connection: str | None = None
     """Names the connection of the request; None if its transport has only one."""
     streams: bool = True

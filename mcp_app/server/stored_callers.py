@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def caller_of(request: Request) -> JsonObject:
-    """Return who calls, with what client, as JSON for the row."""
+    """Return the caller and client of a request as JSON for the row."""
     principal, client = request.principal, request.client
     scope = principal.scope
     allowed = principal.permissions

@@ -195,7 +195,7 @@ async def _wait(run: Run, record: TaskRecord, seconds: float) -> TaskRecord:
         while not record.has_ended and (seconds_left := until - loop.time()) > 0:
             if record.status == INPUT_REQUIRED:
                 if not _can_ask(run, record):
-                    # Nobody can be asked here, so there is nothing to wait for.
+                    # This client cannot be asked, so there is nothing to wait for.
                     break
                 if run.request.revision.stateless:
                     state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")

@@ -181,7 +181,7 @@ def _resource_hint(request: Request, matched: TemplateMatch) -> results.CacheHin
 
 
 def requested_uri(request: Request) -> str:
-    """Return `params.uri`; raise if it is no text, or too long."""
+    """Return `params.uri`; raise if it is not a string, or too long."""
     uri = coercion.string_member(request.params, "uri")
     if len(uri) > URI_LENGTH:
         raise InvalidParams(
