@@ -33,8 +33,8 @@ class Endpoint:
     Without `streams` each answer is one JSON document.  `parts` says how the addresses
     below it are served, by their last part; "" is the endpoint itself.
 
-    An address that encodes what needs no encoding (`/%6dcp`, `/mcp%2fteam`) is none:
-    a proxy in front may have rules for `/mcp/team` that it does not apply to it.
+    An address that encodes what needs no encoding (`/%6dcp`, `/mcp%2fteam`) is not
+    served: a proxy may have rules for `/mcp/team` that do not match such an address.
     """
 
     def __init__(self, parts: Mapping[str, type[HttpRequestHandler]]) -> None:

@@ -24,7 +24,7 @@ class AnsweredRequest(Waiting, Protocol):
     """Sends the answers of a batch."""
 
     def send_answer(self, status: int, body: bytes) -> None:
-        """Send them all."""
+        """Send all the answers."""
 
 
 class Together:
@@ -96,8 +96,8 @@ async def take_in_order(
 ) -> None:
     """Take the notifications and replies of one request, in their order.
 
-    Raises as `take_message` does; what follows is not taken then.  `person` is charged
-    for what turns out to belong to nothing that is open here.
+    If `take_message` raises, so does this, and later messages are not taken.  `person`
+    is charged for an answer or a cancellation that matches nothing open here.
     """
     log_cancellations(messages)
     for message in messages:
@@ -107,8 +107,8 @@ async def take_in_order(
 def is_charged(message: Message) -> bool:
     """Whether a message may be refused because its sender has sent too many.
 
-    An answer and a cancellation are not: what they belong to may be open at another
-    process.  The sender is charged for those that belong to nothing (`take_message`).
+    Answers and cancellations are not refused: their question or request may be open at
+    another process.  If they match nothing, `take_message` charges the sender.
     """
     if type(message) is Notification:
         return message.method != CANCELLED
@@ -129,7 +129,7 @@ async def take_message(
         if status is not AnswerStatus.FIRST:
             current.rates.note_requests(person)
         if status is AnswerStatus.UNKNOWN:
-            # A session that was closed elsewhere took its questions along.
+            # The session may be closed elsewhere, which also deletes its questions.
             await current.sessions.client_position(session)
             raise InvalidRequest(
                 f"No question with the id {message.id!r} is waiting for an answer."
@@ -149,7 +149,7 @@ async def _cancel_request(
     running = None if request_id is None else session.running.get(request_id)
     if running is not None:
         running.stop(End.CANCELLED)
-    # It may run in another process; nobody has reason to ask often.
+    # The request may run in another process; the rate limits such searches.
     elif current.rates.note_requests(person) and request_id is not None:
         await current.cancel_elsewhere(session, request_id)
 
@@ -164,7 +164,7 @@ def cancelled_id(params: dict[str, Any]) -> str | int | None:
 
 
 def log_cancellations(messages: Sequence[Message]) -> None:
-    """Log once what a request cancels: how much, and the first reason."""
+    """Log once how many requests are cancelled, and the first reason."""
     reasons = [
         str(message.params.get("reason", ""))[:LOGGED]
         for message in messages

@@ -1,7 +1,7 @@
-"""A client in this process: it calls a server as one over stdio does, without a pipe.
+"""A client in this process: it calls a server as a stdio client does, without a pipe.
 
-Each of its messages is one that a client of its revision sends. It is read, checked and
-answered as any other.
+The client sends the messages of its revision. The server reads, checks and answers them
+as any others.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.stdio.connection import Connection, NotSignedIn
 
 MAX_ROUNDS: Final = 100
-"""So often one call may ask in turn."""
+"""Rounds of questions that one call may ask."""
 REJECTED: Final = -1
-"""The code of a sampling request that a person rejects (client/sampling)."""
+"""The error code if a person rejects a sampling request (client/sampling)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who calls, in which revision, and what the client says of itself.
 
-    `person` is whose rates and limits hold (`Principal.person`).  If it is `approved`,
-    nobody else need agree to its calls.
+    `person` names whose rates and limits apply (`Principal.person`).  If `approved` is
+    true, nobody else must agree to its calls.
     """
 
     principal: Principal
@@ -93,7 +93,7 @@ Observe: TypeAlias = Callable[[Message], object]
 
 
 def decline_question(method: str, params: JsonObject) -> JsonObject:
-    """Answer a question as a client whose user leaves it alone."""
+    """Answer a question as a client whose user dismisses it."""
     if method == "elicitation/create":
         return {"action": "cancel"}
     if method == "roots/list":
@@ -102,7 +102,7 @@ def decline_question(method: str, params: JsonObject) -> JsonObject:
 
 
 def check_form(params: JsonObject, content: Mapping[str, object]) -> None:
-    """Raise ValueError if a form that is sent breaks the schema of its question."""
+    """Raise ValueError if the content of a form breaks the schema of its question."""
     schema = params.get("requestedSchema")
     if schema is None:
         return
@@ -121,9 +121,9 @@ def _ignore_message(_: Message) -> None:
 class InProcessClient:
     """One client, used on the loop of its process only.
 
-    `overlay` returns what is offered instead of a server's catalog; `adapters` stand in
-    place of the process's own.  Without `streams` nothing reaches the client before an
-    answer, as on a site that runs under WSGI.
+    `overlay` returns the catalog that replaces the server's; `adapters` replace those
+    of the process.  Without `streams` nothing reaches the client before an answer, as
+    on a site that runs under WSGI.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class InProcessClient:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._replies: set[asyncio.Task[None]] = set()
         self._opened = not caller.revision.sessions
-        # Whoever tries a call waits for its result: nothing runs in the background.
+        # The caller waits for each result, so nothing runs in the background.
         adapters = adapters or replace(current.adapters, tasks=None, webhooks=None)
         self._connection = _Connection(
             current, slug, caller.principal, self._receive_message, adapters
@@ -167,14 +167,14 @@ class InProcessClient:
 
     @property
     def run(self) -> Run | None:
-        """The last request on its way, or answered; None if there was none."""
+        """The run of the last request, ended or not; None if there was none."""
         return self._connection.run
 
     async def send_request(self, method: str, params: JsonObject) -> bytes:
         """Return the message that answers a request: a result or an error.
 
-        In a revision with sessions the first one opens the session.  If this is
-        cancelled, so is the request.
+        In a revision with sessions the first request opens the session.  If this
+        coroutine is cancelled, so is the request.
         """
         if not self._opened:
             await self._open_session()
@@ -186,7 +186,7 @@ class InProcessClient:
     async def converse(self, method: str, params: JsonObject) -> JsonObject:
         """Return the message that answers a request, once its questions are answered.
 
-        Raises `Failure` if an answer is one that only a session has.
+        Raises `Failure` if `respond` does, if answers do not fit, or after many rounds.
         """
         questions: JsonObject = {}
         for _ in range(MAX_ROUNDS):
@@ -275,7 +275,7 @@ class InProcessClient:
             if isinstance(identifier, int):
                 waiting = self._waiting.get(identifier)
             else:
-                # One without an id answers the last request.
+                # An answer without an id is for the last request.
                 waiting = next(reversed(self._waiting.values()), None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(text)
@@ -306,7 +306,7 @@ class _Connection(Connection):
     """The server's side of the client."""
 
     run: Run | None = None
-    """The last one."""
+    """The run of the last request."""
     refusal: ProtocolError | None = None
 
     sign_in: ClassVar[str] = "Sign in first."

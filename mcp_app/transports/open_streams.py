@@ -50,8 +50,8 @@ class StreamOutput(Protocol):
 class OpenStream:
     """A listener that lives as long as its client or its process.
 
-    Changes wait until it is open: something must be written first.  Leaving it (`with`)
-    removes it from the listeners of its process.
+    Changes wait until the stream is open: other messages must come first.  The end of
+    its `with` block removes it from the listeners of its process.
     """
 
     lasts = False
@@ -98,7 +98,7 @@ class OpenStream:
 
     async def serve_until_end(self, receive: Receive) -> None:
         """Return when the client has left, or when the stream was ended and sent."""
-        # Only this task waits: a task more for each stream would cost its memory.
+        # Only this task waits: a second task for each stream would cost memory.
         task, closed = asyncio.current_task(), self._stream.closed
         closed.add_done_callback(partial(_cancel_waiting, task))
         try:
@@ -169,7 +169,7 @@ def _was_woken_by_end(
 class StandingStream(OpenStream):
     """The GET stream of a session; only the newest one gets messages.
 
-    It listens from `begin` on, and is open once it has what its client missed.
+    It listens from `begin` on; it opens with the changes that its client missed.
     """
 
     __slots__ = ("_begun", "_ids", "_session", "number")
@@ -203,7 +203,7 @@ class StandingStream(OpenStream):
         self._session.streams.remove(self)
         streams = [stream for stream in self._session.streams if stream.number]
         if self._is_newest and streams:
-            # Another one here takes its place; other processes cannot know.
+            # Another stream here takes its place; other processes cannot know of it.
             heir = max(streams, key=lambda each: each.number)
             heir.number, heir.seen = self.number, max(heir.seen, self.seen)
             heir._ids.logged = max(heir.logged, self.logged)
@@ -221,7 +221,7 @@ class StandingStream(OpenStream):
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
         """Write the missed changes, as the newest stream of its session.
 
-        These and the changes since `begin` cover all up to the number `announced`.
+        With the changes since `begin`, these are all up to the number `announced`.
         """
         self.number = number
         changes = (*missed, *self._pending) if self._is_newest else ()
@@ -244,7 +244,7 @@ class StandingStream(OpenStream):
         return self._ids.logged
 
     def log(self, messages: Iterable[tuple[int, str]]) -> None:
-        """Write log messages that were made outside of calls, by their numbers."""
+        """Write log messages from outside of calls, each with its number."""
         resumable = self._session.revision.resumable
         for number, payload in messages:
             if number > self._ids.logged:
@@ -336,7 +336,7 @@ class ListenStream(OpenStream):
 
 
 MAX_UNREAD_BYTES: Final = 1024 * 1024
-"""With so much on its way a stream gets no more events."""
+"""A stream with more unread bytes gets no more events."""
 
 
 class PushStream(OpenStream):
@@ -372,7 +372,7 @@ class PushStream(OpenStream):
         return ()
 
     def open_with_cursor(self, truncated: bool) -> None:
-        """Open with where it begins, and whether something was missed before."""
+        """Open with the cursor, and whether earlier events were missed."""
         self._write("active", {**self._cursor, "truncated": truncated})
         self.begin_writing(0)
 
@@ -385,7 +385,7 @@ class PushStream(OpenStream):
         self._stream.queue_message(message)
 
     def beat(self) -> None:
-        """Look at rights and events again; then write how far it is."""
+        """Check rights and events again; then write the cursor."""
         self._streams.look_soon(self, beat=True)
 
     # -- what is told (`process.event_streams.Push`) -------------------------------
@@ -411,7 +411,7 @@ class PushStream(OpenStream):
         self._write("heartbeat", self._cursor)
 
     def write_error(self, error: ProtocolError) -> None:
-        # Once: it is the same until it goes on.
+        # An error is written once: it repeats until events are read again.
         if error.message != self._failed:
             self._failed = error.message
             self._write("error", {"error": error_to_wire(error)})
@@ -425,7 +425,7 @@ class PushStream(OpenStream):
             dialect = events.dialect_for(self.request)
             self.terminate(EventError(dialect, "forbidden", REVOKED, reason="revoked"))
         else:
-            # The client goes on elsewhere, with its cursor.
+            # The client continues at another process, with its cursor.
             self._end_output()
 
     def _end_output(self) -> None:

@@ -24,7 +24,7 @@ from mcp_app.transports.asgi_types import Receive
 async def read_json(
     process: Process, body: bytes, owner: Owner, *, large: bool
 ) -> object:
-    """Return the value of an owner's body, which a thread reads if it `is_large_body`.
+    """Return the JSON value of a body; a thread reads it if it is `large`.
 
     Raises `ParseError`.
     """
@@ -122,7 +122,7 @@ async def read_request_id(
 
 
 async def _read_rest(receive: Receive, limit: int, first: bytes, hold: Hold) -> bytes:
-    # Each piece as an object of its own would take more than its bytes.
+    # A list of pieces would take more memory than their bytes.
     body, has_more = bytearray(first), True
     try:
         while has_more:

@@ -1,6 +1,6 @@
 """Turns a Django request into an ASGI call, and its messages into a response.
 
-So the endpoint is the same for every server.
+So every web server runs the same endpoint.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger("mcp_app.transports")
 Response = TypeVar("Response", bound=HttpResponseBase)
 
 PIECE: Final = 65_536
-"""Bytes of a body that are read at once; one that is too large is not read on."""
+"""Bytes of a body that are read at once; reading stops if the body is too large."""
 _BARE: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
 """Headers that WSGI names without a prefix; empty if they are absent."""
 ADDRESSES: Final = ("RAW_URI", "REQUEST_URI")
@@ -100,7 +100,7 @@ class Call:
         Cancelling this, or closing the stream, tells the call that the client has left.
         """
         task = asyncio.ensure_future(work)
-        # The loop itself holds tasks only weakly: this reference keeps it alive.
+        # The loop holds tasks only weakly: this reference keeps the task alive.
         _running.add(task)
         task.add_done_callback(_running.discard)
         task.add_done_callback(self._end_stream)
@@ -216,7 +216,7 @@ def _create_response(
     for name, value in headers:
         key, text = _decode_name(name), value.decode("latin-1")
         if key == "connection":
-            # Under WSGI it is the server's alone (PEP 3333).
+            # Under WSGI only the server may set this header (PEP 3333).
             continue
         values[key] = f"{values[key]}, {text}" if key in values else text
     response = kind(content, status=status, headers=values)
@@ -313,7 +313,7 @@ def _raw_path_of(meta: Mapping[str, Any]) -> bytes | None:
     return None
 
 
-# Clients may send many made-up headers: few are kept.
+# The cache is small, because clients may send many made-up headers.
 @lru_cache(maxsize=256)
 def _header_name(key: str) -> bytes:
     return key.removeprefix("HTTP_").replace("_", "-").lower().encode("latin-1")

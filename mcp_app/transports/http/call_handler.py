@@ -46,11 +46,11 @@ from mcp_app.transports.open_streams import ListenStream, PushStream
 # Requests that must not run twice: their rows exist before they run.
 
 PATIENCE_S: Final = 10.0
-"""In an outage of the database a request is refused after so long."""
+"""If the database is away, a request is refused after this many seconds."""
 
 
 Renew: TypeAlias = Callable[[Request], Awaitable[Request]]
-"""Returns a request that has waited as it would come now; raises if it may not."""
+"""Gives a request that has waited the current catalog and rights; may raise."""
 
 
 async def begin_and_serve(
@@ -72,8 +72,8 @@ async def begin(
 ) -> OwnedStream | None:
     """Return the stream of a request once its row exists.
 
-    None stands for one that came before, or whose session is gone.  Raises 503 if
-    the database is away.
+    Returns None if the request came before, or if its session is gone.  Raises 503
+    if the database is away.
     """
     stream = open_stream(
         log,
@@ -129,7 +129,7 @@ class CallHandler(HttpRequestHandler):
         return is_drawn or tracing.wants_meta(meta, principal)
 
     def _run_call(self, run: Run) -> Awaitable[None]:
-        """Run a call; in the stateless era here, else in its own task."""
+        """Run a call: a stateless one in this task, any other in its own task."""
         request = run.request
         session = request.session
         if session is not None and runs_once(request):
@@ -236,7 +236,7 @@ class LoggedTogether(Together):
         return await dispatch.answer_request(run)
 
     async def _answer_once(self, run: Run, session: OpenSession) -> Response:
-        """Answer a request that has its own row, which keeps the answer."""
+        """Answer a request; its own row keeps the answer."""
         try:
             stream = await self._begin_stream(run, session)
         except ProtocolError as error:

@@ -30,7 +30,7 @@ CORS: Final[RawHeaders] = [
 ]
 ALLOW: Final = (b"allow", b"GET, HEAD, OPTIONS")
 CACHED: Final = (b"cache-control", b"public, max-age=300")
-"""What staff untick must not live for the hour that the text advises."""
+"""Less than the hour that SEP-2127 advises: what staff unlist must vanish soon."""
 
 
 class CardHandler(HttpRequestHandler):
@@ -55,12 +55,12 @@ class CardHandler(HttpRequestHandler):
             await self._answer_failure(error)
 
     def _document_of(self, domain: str) -> JsonObject | None:
-        # Nothing is said of a stopped server either.
+        # A stopped server has no card either.
         catalog = self.process.catalogs.by_slug.get(self._slug)
         if catalog is None:
             return None
         self._catalog, server, needs_token = catalog, catalog.server, None
-        # A server for everybody tells as much itself.
+        # A server that is open to everybody tells the same by itself.
         is_open = server.is_public and server.demands == NO_REQUIREMENTS
         if not (server.listed or is_open):
             return None
@@ -72,14 +72,14 @@ class CardHandler(HttpRequestHandler):
 
     async def _send_document(self, document: JsonObject | None) -> None:
         if document is None:
-            # The same for all servers without a card: nobody learns which there are.
+            # All servers without a card answer alike: nobody learns which exist.
             await send_empty(self.send, 404, [*UNCACHED, *CORS])
             return
         body = jsonrpc.write(document)
         tag = f'"{sha256(body).hexdigest()[:32]}"'
         headers = [(b"etag", tag.encode()), CACHED, *CORS]
         client_tags = self._headers.get(b"if-none-match", "")
-        # A digest in quotation marks stands in no other tag.
+        # This search is safe: a digest in quotation marks is part of no other tag.
         if client_tags == "*" or tag in client_tags:
             await send_whole(self.send, 304, b"", headers)
             return
@@ -90,7 +90,7 @@ class CardHandler(HttpRequestHandler):
 
 
 class CatalogHandler(CardHandler):
-    """`/.well-known/ai-catalog.json`: where the cards are that staff have listed."""
+    """`/.well-known/ai-catalog.json`: addresses of the cards that staff have listed."""
 
     media_type = cards.CATALOG_TYPE.encode()
 

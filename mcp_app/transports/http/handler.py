@@ -98,7 +98,7 @@ class EndpointHandler(CallHandler):
             )
             await self._stateless(message, *revision_and_meta)
         elif type(message) is Notification:
-            # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
+            # None is defined for HTTP, but an unknown one is no error (JSON-RPC 2.0).
             if not client_messages.is_charged(message):
                 self.process.rates.note_requests(self._charged_person)
             negotiation.check_version_header(version)
@@ -198,7 +198,7 @@ class EndpointHandler(CallHandler):
     ) -> None:
         self.process.check_share(self._principal, self._person, len(requests))
         runs, refused = [], []
-        # From here to the start of the calls nothing waits, so no id can come twice.
+        # Nothing is awaited until the calls have started, so no id can come twice.
         for request in requests:
             try:
                 runs.append(self._admit_in_session(session, request))
@@ -260,7 +260,7 @@ class EndpointHandler(CallHandler):
         current = self.process
         place = await current.followers.find_place(session.pk, *request_event)
         if place is None:
-            # A session that was closed elsewhere took its streams along.
+            # The session may be closed elsewhere, which also deletes its streams.
             await current.sessions.client_position(session)
             raise event_ids.wrong_event_id()
         await self.returning().resume_stream(session, place)
@@ -285,7 +285,7 @@ def _refuse_answer() -> NoReturn:
     )
 
 
-# Clients may send long made-up headers: few are kept.
+# The cache is small, because clients may send long made-up headers.
 @lru_cache(maxsize=32)
 def _decode_version(value: bytes | None) -> str | None:
     return None if value is None else value.strip(b" \t").decode("latin-1")

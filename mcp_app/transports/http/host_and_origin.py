@@ -20,7 +20,7 @@ from mcp_app.transports.asgi_types import RawHeaders, Scope
 logger = logging.getLogger("mcp_app.auth")
 
 PARAMETER = "access_token"
-"""Of a token in the address, which is ignored (RFC 6750, 2.3): addresses are logged."""
+"""A token in the address (RFC 6750, 2.3): ignored, because addresses are logged."""
 
 
 def forget_token(scope: Scope, server: str) -> None:
@@ -33,7 +33,7 @@ def forget_token(scope: Scope, server: str) -> None:
 
 @lru_cache(maxsize=1_000)
 def _warn_about_token(server: str) -> None:
-    """Warn once for each server: such clients send it with every request."""
+    """Warn once for each server: such clients send the token with every request."""
     logger.warning(
         "A client of the server %r sends its access token in the address, which is"
         " not accepted: it must be in the Authorization header. Revoke this token,"
@@ -88,7 +88,7 @@ class HostAndOriginPolicy:
         self._cors_by_headers.clear()
 
     def _check_uncached(self, host: str | None, origin: str | None) -> RawHeaders:
-        # granian gives an empty one for none.
+        # granian gives an empty Host if there is none.
         if not host:
             raise RequestRefused(400, NO_HOST)
         domain, _ = split_domain_port(host)

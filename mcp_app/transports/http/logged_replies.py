@@ -57,8 +57,8 @@ class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
     The call goes on if its client leaves, and its messages are logged.  If a request
-    must not run twice, its stream is opened before it runs; else before anything but
-    the answer is sent.
+    must not run twice, its stream is opened before it runs; otherwise it is opened
+    before the first message that is not the answer.
     """
 
     _connection: SessionConnection
@@ -202,7 +202,7 @@ class LoggedReply(Reply):
     def began(self) -> None:
         if self._promoted:
             self._open_events()
-            # Servers send the headers with the first bytes; messages may follow.
+            # Servers send the headers with the first bytes: send a heartbeat soon.
             asyncio.get_running_loop().call_soon(self.beat)
 
     def message(self, payload: bytes, event_id: str) -> None:

@@ -37,14 +37,14 @@ _results: dict[bool, tuple[float, asyncio.Task[bytes]]] = {}
 
 
 def may_read(scope: Scope) -> bool:
-    """Whether a request may have the metrics: all that the settings name must hold."""
+    """Whether a request may read the metrics: every condition must hold."""
     options = metrics_options()
     if options is None or scope["method"] not in ("GET", "HEAD"):
         return False
     try:
         headers = Headers(scope["headers"])
         if not options.token:
-            # A page that somebody in the network opens could ask, too.
+            # A web page that somebody in the network opens must not read them.
             policy.check_headers(headers)
     except RequestRefused:
         return False
@@ -58,7 +58,7 @@ def may_read(scope: Scope) -> bool:
 def _is_near(scope: Scope, headers: Headers, networks: Sequence[Network]) -> bool:
     forwarded, trusted = headers.get(b"x-forwarded-for"), mcp_settings.trusted_proxies
     if forwarded is not None and not trusted:
-        # The peer is a proxy, whoever asks.
+        # The peer is a proxy, so the caller's own address is not known.
         return False
     address = client_address(peer_address(scope), forwarded, trusted)
     return address is not None and is_in_networks(address, networks)
@@ -86,17 +86,17 @@ async def _share_text(*, is_open: bool) -> bytes:
     if task is None or task.get_loop() is not loop or is_old:
         task = start_background_task(_write_text(is_open=is_open))
         _results[is_open] = now, task
-    # Who leaves must not cancel what others wait for.
+    # A caller that leaves must not cancel the result for the others.
     return await asyncio.shield(task)
 
 
 async def _write_text(*, is_open: bool) -> bytes:
-    # The extra is there, as there are options.
+    # There are options only if the extra is installed.
     from mcp_app.telemetry.collector import read_text  # noqa: PLC0415
 
     current = process()
     if not current.heartbeat.has_started:
-        # Where nobody has called yet, this process tells of itself next time.
+        # Before its first call this process has no report; the next scrape has one.
         current.gate.refresh()
     async with asyncio.timeout(PATIENCE_S):
         return await reader.run(read_text, is_open=is_open)

@@ -9,10 +9,10 @@ It is served here if all of this holds:
 - the tool is a function without rules and mirrored parameters, the principal may see
   it, and the arguments fit its schema.
 
-Everything else goes to `EndpointHandler`, with what was read of the body.  Both answer
-with the same bytes: tests/transports/http/test_plain_call.py compares them.
+All other requests go to `EndpointHandler`, with the part of the body that was read.
+Both answer with the same bytes: tests/transports/http/test_plain_call.py compares them.
 
-`StatelessCall` and `SessionCall` have what the eras do not share.
+`StatelessCall` and `SessionCall` have the code of one era each.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ class PlainCall(Run):
     """
 
     started = True
-    """Nothing else can be sent once it runs."""
+    """Once the call runs, no other answer can be sent."""
     streams = True
     """Whether the transport can keep streams open, for this or another request."""
     value: object = UNREAD
     sign = b""
-    """What the body has if it is worth reading; headers may describe it, too."""
+    """Bytes that the body must contain; empty if a header names the method."""
     _reply: Any
     """The `Reply`; `NO_WAY_BACK` after an answer that needed none."""
     _raised: list[BaseException] | None
-    """What binding the arguments or encoding the output raised, until it is taken out:
-    an error has the frames that it went through, and so this object."""
+    """The error from binding the arguments or encoding the output.  It is taken out
+    later, because its traceback refers to this object (a reference cycle)."""
     _number: bytes | None
     """The id as text, if the body has the form of a template."""
 
@@ -106,7 +106,7 @@ class PlainCall(Run):
         self.receive = receive
         self.send = send
         self.slug = slug
-        # Defaults of the class take several times as long to read.
+        # Reading a default from the class takes several times as long.
         self.core = self.end = self.session = None
         self._reply = self._raised = self._number = None
 
@@ -117,8 +117,8 @@ class PlainCall(Run):
     ) -> bool:
         """Whether its headers, in `raw`, may be those of a plain call.
 
-        `current` is the process, without one that of the running loop.  Nothing is
-        refused here: what is wrong is found again by `EndpointHandler`.
+        `current` is the process; if None, that of the running loop.  Nothing is
+        refused here: `EndpointHandler` finds the fault again and refuses it.
         """
         try:
             pairs = self.scope["headers"]
@@ -162,7 +162,7 @@ class PlainCall(Run):
             )
             return True
         except Exception:
-            # It is raised again where there is an answer for it.
+            # `EndpointHandler` meets the same error again, and answers it.
             return False
 
     # -- the body -------------------------------------------------------------------
@@ -185,7 +185,7 @@ class PlainCall(Run):
         await self._otherwise(error)
 
     def _is_recognised(self, message: Message) -> bool:
-        """Whether the message is the whole body, and that of a plain call."""
+        """Whether the message is the whole body of a plain call."""
         try:
             current, body = self.process, message.get("body", b"")
             self._began = now = time.monotonic()
@@ -207,7 +207,7 @@ class PlainCall(Run):
                 return False
             value: Any = jsonrpc.read_any_depth(body, current.read_limits)
         except Exception:
-            # Whatever it is, it is raised again where there is an answer for it.
+            # `EndpointHandler` meets the same error again, and answers it.
             return False
         if self._is_plain(value, body):
             return True
@@ -223,9 +223,9 @@ class PlainCall(Run):
     def _is_usual_call(
         self, tool: KnownTool, number: bytes, arguments: JsonObject, body: bytes
     ) -> bool:
-        """Whether a call that the client writes as always is a plain one."""
+        """Whether a call whose body matches the template is a plain call."""
         if self.session is not None:
-            # There it is always needed; a `cached_property` would cost 6 % of a call.
+            # A session needs the id; a `cached_property` would cost 6 % of a call.
             self.request_id = int(number)
             if not self._is_in_turn():
                 return False
@@ -258,11 +258,11 @@ class PlainCall(Run):
                 tool.learn_template(value)
             return self._is_callable(tool, params["arguments"], body)
         except Exception:
-            # It is raised again where there is an answer for it.
+            # `EndpointHandler` meets the same error again, and answers it.
             return False
 
     def _is_recorded(self) -> bool:
-        """Whether its `_meta` lets it have a span, which a plain call never has."""
+        """Whether its `_meta` gives the call a span; a plain call has none."""
         tracing = self.process.tracing
         return tracing is not None and tracing.wants_meta(self.meta, self.principal)
 
@@ -271,14 +271,14 @@ class PlainCall(Run):
 
     @abstractmethod
     def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
-        """Whether only the tool is left to be looked at; set `meta`, may raise."""
+        """Whether all but the tool fits a plain call; set `meta`, may raise."""
 
     @abstractmethod
     def _known_tool(self, name: str) -> KnownTool | None:
         """Return a plain tool that the caller sees, None if there is none."""
 
     def _is_callable(self, tool: KnownTool, arguments: JsonObject, body: bytes) -> bool:
-        """Whether the caller may call the tool now; raise `Unavailable` if many run."""
+        """Whether the tool may be called now; raise `Unavailable` if too many run."""
         limited = self.process.limits.rates
         if limited:
             self.process.check_share(self.principal, self.person, 1)
@@ -287,25 +287,25 @@ class PlainCall(Run):
             tuple(arguments) != plain.names
             or tuple(map(type, arguments.values())) != plain.types
         ):
-            # Only scalars are surely shallow.
+            # Scalars are surely shallow; other values may be nested too deeply.
             self._check_depth(body)
             if not plain.fits(arguments):
                 return False
             try:
                 bound = plain.bind(arguments)
             except (Exception, asyncio.CancelledError) as error:
-                # The code of its types is not run again to find out.
+                # It is kept, because the code of the types must not run twice.
                 self._raised = [error]
         self._tool = tool
         self.seconds = plain.timeout or self.process.limits.tool_timeout
         if plain.context is not None:
             bound = {**bound, plain.context: context_face_of(self, tool.entry.runnable)}
         self._bound = bound
-        # Last: whatever is served elsewhere is charged there.
+        # This is last, because a call that is served elsewhere is charged there.
         return not limited or self._is_within_rates(tool)
 
     def _is_within_rates(self, tool: KnownTool) -> bool:
-        """Charge the caller for the call; return False if that is too often."""
+        """Charge the caller for the call; return False if that exceeds the rate."""
         rates, now = self.process.rates, self._began
         charge = tool.charge
         if charge is None or not rates.is_current(charge, now):
@@ -341,7 +341,7 @@ class PlainCall(Run):
         return True
 
     def _otherwise(self, first: Message | Exception) -> Awaitable[None]:
-        """Serve the request as any other; `first` is what was read of the body."""
+        """Serve it by `EndpointHandler`; `first` is what `receive` gave or raised."""
         receive = _receiving_again(first, self.receive)
         handler = EndpointHandler(self.scope, receive, self.send, self.slug)
         return handler.answer_admitted(self)
@@ -349,14 +349,14 @@ class PlainCall(Run):
     # -- the answer -----------------------------------------------------------------
 
     def _run_elsewhere(self) -> Coroutine[Any, Any, object]:
-        """Run a function that cannot be awaited as it is; convert what it returns."""
+        """Run a function that is not awaited directly; convert its output."""
         tool = self._tool
         return self.process.adapters.user_code.run(
             self, tool.entry.runnable, self._bound, tool.plain.convert_other
         )
 
     def _encode_answer(self, output: Any) -> bytes | None:
-        """Return the answer of a call that did nothing but return its output."""
+        """Return the encoded answer; None if `_answer_of` must make it."""
         if self.end is not None or self._reply is not None:
             return None
         if self.core is not None:
@@ -370,7 +370,7 @@ class PlainCall(Run):
             else:
                 result = self._encode_checked(output)
         except (Exception, asyncio.CancelledError) as error:
-            # The code of the output is not run again to find out.
+            # It is kept, because the code of the output must not run twice.
             self._raised = [error]
             return None
         if len(result) > self.process.limits.tool_result:
@@ -432,7 +432,7 @@ class PlainCall(Run):
         )
 
     def _forget_reply(self) -> None:
-        """Drop what would make the call hold itself, by its reply or its Context."""
+        """Break the reference cycles of the call with its reply and its Context."""
         self._reply, self._bound = NO_WAY_BACK, {}
 
     # -- what others need of it -----------------------------------------------------
@@ -495,14 +495,14 @@ class PlainCall(Run):
     @property
     @abstractmethod
     def reply(self) -> Any:
-        """The way back for messages before the answer; made when it is asked for."""
+        """The way back for messages before the answer; made at first use."""
 
     def error_headers(self, status: int) -> RawHeaders:
-        """Return the headers of an error with this status; its tool is in scope."""
+        """Return the headers of an error; a plain call never lacks a scope."""
         return with_retry(status, self.plain_headers.cors)
 
     def lasting(self) -> None:
-        """Watch for the client to leave: the call takes its time."""
+        """Watch for the client to leave, because the call takes long."""
         self.reply.lasting()
 
     def beat(self) -> None:

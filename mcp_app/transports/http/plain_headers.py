@@ -1,10 +1,10 @@
-"""What the headers of plain calls decide, kept for requests that have the same.
+"""A cache: what the headers of plain calls decide.
 
-The key has the value of each header that is read, but for `Authorization`, which
-`process.callers` keeps as a digest, and those that repeat the body (`Mcp-Name`).  It
-has whether there is a session, but not which.  Other headers (`traceparent`, an id of
-the request) are not in it.  How many headers there are, and how large they are
-together, is looked at in each request.
+The key has the value of each header that is read, with two exceptions: headers that
+repeat the body (`Mcp-Name`), and `Authorization`, which `process.callers` keeps as a
+digest.  The key tells whether there is a session, but not which.  Other headers
+(`traceparent`, an id of the request) are not in the key.  The number and the total size
+of the headers are checked in each request.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class KnownTool:
 
 
 class KnownTools(dict[ToolKey, KnownTool]):
-    """At most so many tools, by who calls, the name, and the client or its session."""
+    """At most `limit` tools, by caller, name, and client or session."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -110,9 +110,9 @@ class PlainHeaders:
         self.accepts = accepts
         self.revision = revision
         self.meta: JsonObject | object = _NOTHING
-        """The last one that was plain: clients send the same again."""
+        """The last `_meta` that was plain: clients send the same again."""
         self.client = object()
-        """Stands in the table of tools for the client of `_meta`, which has no hash."""
+        """A key in the table of tools: the client in `_meta` is not hashable itself."""
         self._who: object = _NOTHING
 
     def accept_meta(self, meta: JsonObject, size: int) -> bool:
@@ -159,7 +159,7 @@ class KnownHeaders:
             SESSION_HEADER in raw,
         )
         if self._generation != current.generation or self._process is not current:
-            # What is kept names catalogs of the past.
+            # The cached entries refer to outdated catalogs.
             self._headers.clear()
             self.tools.clear()
             self._generation, self._process = current.generation, current

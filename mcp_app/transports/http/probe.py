@@ -1,9 +1,9 @@
-"""The probe: a server says what reached it of a request that its own site sent.
+"""The probe: a server reports how a request that its own site sent has arrived.
 
-It is a POST to the server's own address with a ticket, answered before Host and Origin
-are checked, and also while everything is stopped.  It reads the settings and two
-clocks, and writes nothing.  A ticket is signed with the site's keys (`secret_keys`),
-and good at one server for ten minutes.  Whoever has none finds no probe.
+A probe is a POST to the server's own address with a ticket.  It is answered before
+Host and Origin are checked, and also while everything is stopped.  It reads settings
+and two clocks, and writes nothing.  A ticket is signed with the site's keys
+(`secret_keys`) and valid at one server for ten minutes.  Without it there is no probe.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from mcp_app.transports.http.responses import send_json, send_whole
 
 HEADER: Final = "Mcp-Probe"
 NAME: Final = HEADER.lower().encode("ascii")
-"""As ASGI servers write it."""
+"""The header's name as ASGI servers write it."""
 AGE_S: Final = 600
-"""Seconds for which a ticket is good."""
+"""Seconds for which a ticket is valid."""
 MAX_TICKET_LENGTH: Final = 512
-"""Characters of a ticket that are looked at."""
+"""A ticket with more characters is not valid."""
 _SALT: Final = "mcp_app.probe"
 
 
@@ -49,7 +49,7 @@ class Probe(StrEnum):
     TICKS = "ticks"
     """It sends five parts, 0.25 s apart."""
     SILENCE = "silence"
-    """It sends nothing for longer than a heartbeat, and then its end."""
+    """It sends nothing for longer than a heartbeat takes, and then ends."""
     HOLD = "hold"
     """It keeps the request open for three seconds."""
     REFUSAL = "refusal"
@@ -67,9 +67,9 @@ PROBE_HEADERS: Final[Mapping[str, str]] = {
     "Mcp-Name": "probe",
     "Last-Event-ID": "probe",
 }
-"""Headers that each probe has: the server says of each only whether it came so."""
+"""Headers of each probe: the server reports whether each arrived as it was sent."""
 PING: Final = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-"""The body of a probe: who does not know the ticket answers it, and does nothing."""
+"""The body of a probe: if the ticket is not valid, the server answers just a ping."""
 
 
 def issue_ticket(server: str, probe: Probe) -> str:
@@ -94,7 +94,7 @@ def read_ticket(text: str, server: str) -> Probe | None:
 logger = logging.getLogger("mcp_app.transports")
 
 VERSION: Final = 1
-"""Of the report, in its member `mcp_probe`."""
+"""The version of the report, in its member `mcp_probe`."""
 MAX_PROBES: Final = 4
 """Probes that a process answers at once."""
 TICKS: Final = 5
@@ -106,14 +106,14 @@ BODY_S: Final = 15.0
 """Seconds in which a body must come."""
 CLOCK_S: Final = 2.0
 LOOK_S: Final = 1.0
-"""A process that stops ends its probes so soon."""
+"""A process that stops ends its probes within this many seconds."""
 
 UNCHANGED: Final = "as sent"
 LOST: Final = "lost"
 CHANGED: Final = "changed"
 _FORWARDED: Final = (b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host")
 _MAX_HEADER_LENGTH: Final = 300
-"""Characters of a header that are repeated."""
+"""Characters of a header that the report repeats."""
 _REFUSAL: Final = (b"www-authenticate", b'Bearer realm="mcp"')
 _UNCACHED: Final = (b"cache-control", b"no-store, no-transform")
 _OWN: Final[RawHeaders] = [_UNCACHED, (NAME, b"1")]
@@ -121,7 +121,7 @@ _STREAMED: Final[RawHeaders] = [
     *(each for each in SSE_HEADERS if each[0] != b"cache-control"),
     *_OWN,
 ]
-"""A stream as clients get it: a proxy must do with it what it does with theirs."""
+"""The same headers as a client's stream has: a proxy must treat both alike."""
 
 _open: Counter[Probe] = Counter()
 
@@ -173,7 +173,7 @@ class ProbeAnswer:
                 await self._take_time(probe, current, report)
 
     async def _body_size(self, limit: int) -> int | None:
-        """Return the body's bytes, at most one more than `limit`; None if none come."""
+        """Return the body's size, at most `limit` + 1; None if the client leaves."""
         size = 0
         async with asyncio.timeout(BODY_S):
             while True:
@@ -213,7 +213,7 @@ class ProbeAnswer:
     async def _take_time(
         self, probe: Probe, current: Process, report: JsonObject
     ) -> None:
-        """Send what arrived, and then what the probe asks for."""
+        """Send the report, and then what the probe asks for."""
         parts = self._later_parts(probe, current)
         first = _encode_event(report)
         if not self._streams:
@@ -256,7 +256,7 @@ class ProbeAnswer:
         await self._wait_for_end(silence if probe is Probe.SILENCE else HOLD_S, current)
 
     async def _wait_for_end(self, seconds: float, current: Process) -> bool:
-        """Wait for so long; return whether the client left, or the process stops."""
+        """Wait; return True early if the client leaves or the process stops."""
         receiving = asyncio.ensure_future(self._receive())
         try:
             end = current.loop.time() + seconds

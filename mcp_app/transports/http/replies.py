@@ -29,16 +29,16 @@ CLOSE: Final = (b"connection", b"close")
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is given up."""
 MAX_QUEUED_BYTES = 8 * 1024 * 1024
-"""A reader for whom more bytes wait, and who does not take them, is given up."""
+"""A reader that leaves more bytes than this waiting is given up."""
 PIECE: Final = 64 * 1024
-"""Bytes that are sent at once: what a server has taken it keeps until it is read."""
+"""Bytes that are sent at once: the web server keeps them until the client reads."""
 
 
 class EventStream:
     """Queues messages, and sends them from a task that lives while there are any.
 
-    `closed` is resolved when the last byte was sent or the reader was given up.  The
-    response has its own headers and these.
+    `closed` is resolved when the last byte was sent or the reader was given up.
+    `headers` are added to those of every event stream.
     """
 
     __slots__ = (
@@ -107,8 +107,8 @@ class EventStream:
     def _queue_event(self, data: bytes) -> None:
         if self._ending:
             return
-        # What comes before anything could be sent is no fault of the reader.  After
-        # that, only what waits is counted: one answer may be larger.
+        # Before sending begins, a long queue is not the reader's fault.  The new
+        # message does not count, because one answer may be larger than the limit.
         if self._sending and self.waiting > MAX_QUEUED_BYTES:
             self.give_up()
             return
@@ -173,7 +173,7 @@ class EventStream:
 async def send_events(
     send: Send, headers: RawHeaders, queues: Queues, *messages: bytes
 ) -> None:
-    """Send an event stream of these messages, which ends at once."""
+    """Send an event stream of these messages, and end it."""
     stream = EventStream(send, headers, queues)
     for message in messages:
         stream.queue_message(message)
@@ -201,7 +201,7 @@ class Reply:
         self.streams = connection.accepts.events
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
-        """Queue a message before the answer; dropped if the client takes none."""
+        """Queue a message before the answer; drop it if the client takes no events."""
         if not self._connection.accepts.events:
             self._connection.process.dropped += 1
         elif self.streams and not self._over:
@@ -236,11 +236,11 @@ class Reply:
         await self.conclude(answer)
 
     def expected(self, finished: asyncio.Future[Response | None]) -> None:
-        """Give the answer to a future: somebody else than `deliver_answer` sends it."""
+        """Put the answer into this future; the owner of the future sends it."""
         self._finished = finished
 
     def over(self) -> None:
-        # Else run and reply would hold each other.
+        # Otherwise run and reply would be a reference cycle.
         self._run = None
         if self._watching is not None:
             self._stop_watching()
@@ -301,7 +301,7 @@ class Reply:
     @property
     def _headers(self) -> RawHeaders:
         way = self._connection
-        # Whoever keeps the connection would be refused with the next call.
+        # A client that kept the connection would be refused at its next call.
         return [*way.cors, CLOSE] if way.process.stopping else way.cors
 
     def _open_events(self) -> EventStream:
@@ -318,7 +318,7 @@ class Reply:
     def lasting(self) -> None:
         """Watch for the client to leave; become a stream after a silence."""
         if self._watching is not None:
-            # Another call of its batch did.
+            # Another call of the same batch watches already.
             return
         self._connection.process.watch()
         if self._run is None:
@@ -364,6 +364,6 @@ class Reply:
 
 
 def was_cancelled_by_end(run: Run) -> bool:
-    """Whether a cancellation was the end of this run, and nothing else."""
+    """Whether only the end of this run has cancelled the task."""
     task = asyncio.current_task()
     return run.end is not None and task is not None and task.uncancel() == 0

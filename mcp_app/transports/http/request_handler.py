@@ -81,16 +81,16 @@ ALLOW_WHOLE = "POST, DELETE, OPTIONS"
 """Without GET, which only opens streams."""
 
 BEFORE_THE_BODY: Final = frozenset((400, 401, 403, 404, 429, 503))
-"""Statuses of refusals that name their request, though its body was not read."""
+"""For these statuses an unread body is read, but only for the id of the request."""
 
 BROWSER_STATUSES: Final = (401, 405, 406)
-"""Statuses of what a browser gets that opens the address of a server."""
+"""Statuses that a browser gets if it opens the address of a server."""
 
 LATE_AFTER_S = 0.005
 """A request that took longer to arrive is checked again before it is served."""
 ANYTHING = Accepts(json=True, events=True)
 UNREAD: Final = object()
-"""In place of the JSON of a body."""
+"""Stands for the JSON of a body that was not parsed."""
 
 policy = HostAndOriginPolicy()
 
@@ -272,7 +272,7 @@ class HttpRequestHandler:
         await send_json(self.send, status, body, [*extra_headers, *self.cors])
 
     def _count_refusal(self, error: ProtocolError) -> None:
-        # Before that, count only requests refused by their headers.
+        # If a request was not admitted, count it only if its headers were refused.
         if self._is_admitted() or isinstance(error, RequestRefused):
             reason = responses.reason_of(error, at_server=self._identified)
             process().count_refused(reason, responses.client_of(self._scope["headers"]))
@@ -297,7 +297,7 @@ class HttpRequestHandler:
 
     @cached_property
     def _person(self) -> str:
-        """Whose rates hold for the request: the principal's, or those of an address."""
+        """The person whose rates apply to the request, or else the address."""
         forwarded = self._headers.get(b"x-forwarded-for")
         addresses = self.process.addresses
         return self._principal.person or addresses.address_key(
@@ -306,7 +306,7 @@ class HttpRequestHandler:
 
     @property
     def _charged_person(self) -> str:
-        """Whose rates are charged: all share one whose address is not known."""
+        """Whose rates are charged; all requests of unknown addresses share one."""
         return self._person or UNKNOWN_ADDRESS
 
     @cached_property
@@ -363,7 +363,7 @@ class HttpRequestHandler:
 
     async def _read_json(self) -> object:
         current, announced = self.process, self._headers.raw.get(b"content-length")
-        # To find out who asks may have taken a while.
+        # The upload begins now, because authentication may have taken a while.
         self._task = task = current.uploads.begin_upload(time.monotonic())
         try:
             body = await read_body(
@@ -417,7 +417,7 @@ class HttpRequestHandler:
                 raise Unavailable(f"{words} Send the request again.")
 
     async def _renew(self, request: Request) -> Request:
-        """Return a request that has waited as it would come now, or raise."""
+        """Give a request that has waited the current catalog and rights, or raise."""
         await self._revalidate()
         return request._replace(
             catalog=self._catalog, principal=self._principal, rights=self._rights
@@ -466,7 +466,7 @@ class HttpRequestHandler:
         meta = negotiation.meta_of(message.params) or {}
         request = self._make_request(message, session.revision, meta, session)
         same = session.running.get(message.id)
-        # The log tells whether a call that runs once is the same one.
+        # If both calls run once, the log tells whether they are the same.
         is_free = same is None or (runs_once(same.request) and runs_once(request))
         return admit(self.process, request, () if is_free else session.running)
 
@@ -490,7 +490,7 @@ class HttpRequestHandler:
 
 
 def connection_name(scope: Scope) -> str:
-    """Return the other end of a connection, ":" where the server does not tell it."""
+    """Return the client's host and port, ":" if the server does not tell them."""
     host, port = scope.get("client") or ("", "")
     return f"{host}:{port}"
 

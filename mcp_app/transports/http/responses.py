@@ -177,7 +177,7 @@ SETTINGS: Final = "settings"
 async def answer_health_check(scope: Scope, send: Send) -> None:
     """Answer 200 if this process can serve, else 503.
 
-    Without a Host the answer is 400, to other methods 405.
+    Without a Host the answer is 400; to methods other than GET and HEAD it is 405.
     """
     method: str = scope["method"]
     hosts = [value for name, value in scope["headers"] if name == b"host"]

@@ -86,7 +86,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
     """A reader that waits for the answer, as one of the listeners of the process."""
 
     seen = 0
-    # What it waits for ends by itself.
+    # The call that it waits for ends by itself.
     lasts = True
 
     def __init__(self, session: OpenSession, principal: Principal) -> None:
@@ -132,7 +132,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 async def find_earlier(
     current: Process, request: Request, session: OpenSession
 ) -> Earlier:
-    """Return the request whose id came before; raise if that was another one."""
+    """Return the earlier request with the same id; raise if its call differs."""
     key = request_key(request.id)
     earlier = await current.followers.earlier_request(session.pk, key)
     if earlier is None:
@@ -181,7 +181,7 @@ class Returning:
         self, session: OpenSession, place: Place, stream: EventStream
     ) -> None:
         """Send the messages that another process has added to an open stream."""
-        # The client is not refused, as it was served before.
+        # No limit is checked here, because the client was already served.
         current = self._current
         resumed = ResumedStream(stream, current, session, self._principal)
         current.listeners.add(resumed)
@@ -212,7 +212,7 @@ class Returning:
         await send_events(way.send, way.cors, self._current.queues, *messages)
 
     async def repeat_answer(self, run: Run, session: OpenSession) -> None:
-        """Answer a request whose id came before; raise if that was another one."""
+        """Repeat the answer of the earlier request with its id; raise if it differs."""
         earlier = await find_earlier(self._current, run.request, session)
         accepts, place = self._connection.accepts, earlier.place
         if accepts.json and (earlier.whole or not accepts.events):
@@ -227,7 +227,7 @@ class Returning:
         self._current.add_listener(answer)
         body = await self._await_answer(answer, place)
         if body is None:
-            # It was cancelled: nothing answers it.
+            # The call was cancelled, so it has no answer.
             await self._send_messages()
             return
         way.started = True

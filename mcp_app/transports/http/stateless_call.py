@@ -60,7 +60,7 @@ class StatelessCall(PlainCall):
         if body is None:
             return await self._finish_call(output)
         current.running.end_call(self)
-        # Whoever still has the call sends nothing more.
+        # Code that still has the call can send nothing more.
         self._reply = NO_WAY_BACK
         try:
             self._record(body)
@@ -71,9 +71,9 @@ class StatelessCall(PlainCall):
         return None
 
     async def _finish_call(self, output: Any) -> None:
-        """Answer as any stateless call does whose function has returned, or raised."""
+        """Answer as any other stateless call; `output` may be an error."""
         answering = self._answer_of(output)
-        # An error has the frames that it went through: none of them must hold it.
+        # The traceback of an error refers to this frame: avoid a reference cycle.
         del output
         try:
             await self._conclude_call(answering)
@@ -140,13 +140,13 @@ class StatelessCall(PlainCall):
 # A plain call in a session: it goes on if its client leaves.
 #
 # So it runs in a task of its own.  From Python 3.12 on the task begins at once, and
-# most calls are over then.  The session is cached, the tool may run twice, and the id
-# is not that of a call that runs.
+# most calls end in that first step.  The session must be cached, the tool must be one
+# that may run twice, and no running call may have the same id.
 
 _SESSION_PARAMS: Final = 2
 """The name and the arguments; `_meta` may be there."""
 LAST: Final = b""
-"""In the place of a tool's name: the tool that was called last."""
+"""A key, in place of a tool's name, for the tool that was called last."""
 
 
 class SessionCall(PlainCall):
@@ -179,7 +179,7 @@ class SessionCall(PlainCall):
             if answer is None or answer.status != OK or self._reply is not None:
                 await self.reply.conclude(answer)
             else:
-                # Whoever still has the call sends nothing more.
+                # Code that still has the call can send nothing more.
                 self._reply, body = NO_WAY_BACK, answer.body
                 await self.send(json_start(body, self.plain_headers.cors))
                 await self.send({"type": "http.response.body", "body": body})
@@ -193,8 +193,8 @@ class SessionCall(PlainCall):
             self._note_connection_end()
 
     async def _run_call(self) -> Response:
-        # `StatelessCall.serve` has the same lines: a coroutine that both await would
-        # add 2 % to each call.
+        # `StatelessCall.serve` has the same lines: a coroutine for both would add 2 %
+        # to the time of each call.
         if self._raised is not None:
             return await self._answer_of(None)
         tool, token = self._tool, current_call.set(self)

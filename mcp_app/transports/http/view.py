@@ -56,11 +56,11 @@ _LATE: Final = "The call ended before its function returned."
 class ThreadCall(StatelessCall):
     """A plain call of a sync tool under WSGI, which the thread of its request runs.
 
-    The loop's thread does nothing for it, unless it is not plain after all: the
-    function raised, or its output is too large, or staff or the drain ended the call.
+    The loop's thread is needed only if the call is not plain after all: the function
+    raised, its output is too large, or staff or the drain ended the call.
 
-    Nobody can answer while the function runs, not even that its time is over.  So only
-    tools run here whose last calls were quick (`Pace`); the others run in the threads
+    While the function runs, nothing can be answered, not even a timeout.  So a tool
+    runs here only if its last calls were quick (`Pace`); the others run in the threads
     for user code, while the request's thread waits.
     """
 
@@ -86,7 +86,7 @@ class ThreadCall(StatelessCall):
     ) -> bool:
         """Register the call if it is plain; return whether this thread may run it."""
         beside = current.running.in_threads
-        # What it reads and charges is used by one thread at a time.
+        # This reads and changes shared state: one thread at a time may do it.
         with beside.recognition:
             beside.doubt_slow()
             self.arrived = time.monotonic()
@@ -103,7 +103,7 @@ class ThreadCall(StatelessCall):
         """Run the function, and put the answer into `whole`."""
         output: Any = None
         if self._raised is None:
-            # What views have left in this thread's context is none of its business.
+            # In a new context the function does not see what views left in this one.
             run = partial(contextvars.Context().run, self._run_function)
             output, error = outcome_of(run)
             if self.end is not None or self._is_too_late():
@@ -119,13 +119,13 @@ class ThreadCall(StatelessCall):
                 whole.take_answer(json_start(body, self.plain_headers.cors), body)
                 return
             output = output if error is None else error
-            # An error has the frames that it went through: none of them must hold it.
+            # The error's traceback refers to this frame: avoid a reference cycle.
             del error
         background.run_on_loop(partial(self._finish_call, output))
 
     def _run_function(self) -> object:
         current_call.set(self)
-        # Only a dry run has other user code, and it never runs here.
+        # Only a dry run has another `user_code`, and it never runs here.
         places = cast("InvocationPlaces", self.process.adapters.user_code)
         runnable = self.entry.runnable
         return places.run_in_this_thread(
@@ -149,7 +149,7 @@ class ThreadCall(StatelessCall):
 
 
 def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
-    """Serve a POST here, None if it is not a plain call that this thread may run.
+    """Serve a plain call in this thread; return None if it cannot run here.
 
     The call has a context and connections of its own, as in the threads for user code.
     """
@@ -238,8 +238,8 @@ class EndpointView:
             return _refusal_response(error.http_status, error)
         response = whole.django_response()
         if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
-            # A site without streams is no fault: Django would log an error and send
-            # mail, and does not log a response twice.
+            # A site without streams is no fault, but Django would log an error and
+            # send mail.  After this warning it does not log the response again.
             log_response(
                 "%s: %s",
                 response.reason_phrase,
@@ -274,7 +274,7 @@ def forget_query(request: HttpRequest) -> None:
     meta["QUERY_STRING"] = ""
     for name in meta.keys() & ADDRESSES:
         meta[name] = meta[name].partition("?")[0]
-    # It is cached at first use, as the headers are.
+    # Django caches the parsed query at first use, as it does the headers.
     vars(request).pop("GET", None)
 
 

@@ -100,7 +100,7 @@ class MessagesHandler(Address):
     allowed = "POST, OPTIONS"
     _requested_id: str
     _logged = True
-    """Whether the log takes messages; if not, an error cannot be sent by it either."""
+    """Whether the log takes messages; if not, it cannot carry an error either."""
 
     async def answer_request(self) -> None:
         self._requested_id = self._session_id()
@@ -139,7 +139,7 @@ class MessagesHandler(Address):
         if has_session and request_id is not None and self._identified and self._logged:
             with suppress(ProtocolError):
                 session = await self._session_by_id()
-                # It would be taken for the answer of the call that runs.
+                # The error would be taken for the answer of the call that runs.
                 if request_id not in session.running:
                     await self._send_error(session, request_id, error)
                     await self._send_accepted()
@@ -273,7 +273,7 @@ class MessagesHandler(Address):
             async with asyncio.timeout(call_handler.PATIENCE_S):
                 await stream.wait_until_committed()
         except (IntegrityError, StreamFenced):
-            # A session that was closed elsewhere took its streams along.
+            # The session may be closed elsewhere, which also deletes its streams.
             await self.process.sessions.client_position(session)
             raise unavailable() from None
         except TimeoutError:

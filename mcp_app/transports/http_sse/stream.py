@@ -81,7 +81,7 @@ class OneChannel:
             self._events.queue_endpoint_event(address)
 
     def queue_heartbeat(self) -> None:
-        # Before, the response may still become an error.
+        # Until the channel is open, the response may still become an error.
         if self._is_open:
             self._events.queue_heartbeat()
 

@@ -40,7 +40,7 @@ class Channel:
     """One client at the end of a two-way channel; used on the loop only.
 
     A message is written with `write` once it is whole; `count_waiting` returns how
-    many bytes the reader has to take yet.
+    many bytes the reader has not taken yet.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Channel:
 
 
 class Alone:
-    """Writes the answer of a request by itself."""
+    """Writes the answer of one request as one message."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -92,7 +92,7 @@ class RunningCall:
     def __init__(
         self, channel: Channel, run: Run, answers: Waiting, *, streams: bool
     ) -> None:
-        """Drop what comes before the answer, unless the channel `streams`."""
+        """Drop messages before the answer if `streams` is false."""
         self.streams = streams
         self._channel = channel
         self._request_id = run.request.id
@@ -185,7 +185,7 @@ class SharedChannel:
 
 
 class SessionChanges(OpenStream):
-    """Tells a session of lists and watched resources."""
+    """Tells a session about changes of lists and of watched resources."""
 
     lasts = True
 
@@ -270,7 +270,7 @@ class Listening:
             work.close()
             raise
         channel.running[self._request.id] = self
-        # A task that is cancelled before it begins enters nothing, and leaves nothing.
+        # Not in the task: one that is cancelled before it begins would never enter.
         self._entered.enter_context(stream)
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._close_subscription)

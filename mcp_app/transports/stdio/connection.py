@@ -88,7 +88,7 @@ class Connection(Channel):
         write: Write,
         adapters: Adapters | None = None,
     ) -> None:
-        """Serve with the adapters of the process, if there are no others."""
+        """Serve with `adapters`, or with those of the process."""
         super().__init__(current, slug, principal, write)
         self.questions = MemoryQuestions()
         self.sessions = MemorySessions(
@@ -104,7 +104,7 @@ class Connection(Channel):
         self._revision: Revision = LATEST_STATEFUL
 
     def find_catalog(self, slug: str) -> Catalog | None:
-        """Return what the server offers now, if it is there; raise 503 if stopped."""
+        """Return the server's catalog, None if there is none; raise 503 if stopped."""
         return self.current.catalogs.find_catalog(slug)
 
     async def find_caller(self) -> Caller:
@@ -135,7 +135,7 @@ class Connection(Channel):
                 running.cancel()
 
     async def take_line(self, line: bytes | Broken, arrived: float) -> None:
-        """Take a line that arrived then (monotonic); requests run in tasks."""
+        """Take a line; `arrived` is its time (monotonic). Requests run in tasks."""
         session = self.sessions.session
         self._request_id = None
         self._revision = LATEST_STATEFUL if session is None else session.revision
@@ -301,7 +301,7 @@ class Connection(Channel):
         for run in runs:
             self._start_call(run, together.answer_request(run), together)
 
-    # -- what has no answer -----------------------------------------------------------
+    # -- messages without an answer ---------------------------------------------------
 
     async def _take_others(
         self, messages: Sequence[envelope.Message], arrived: float

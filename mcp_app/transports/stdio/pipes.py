@@ -1,7 +1,7 @@
 """Takes standard input and output away from user code; reads and writes them.
 
-Other processes may share them, so that their blocking mode is kept: threads do what
-might block.
+Other processes may share them, so their blocking mode is not changed: what might block
+runs in threads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def take_standard_streams() -> tuple[int, int]:
     standard error. Raises OSError, and changes nothing, if there is no input or
     output.
     """
-    # A copy takes the lowest number that is free: it must be none of the three.
+    # A new descriptor takes the lowest free number: that must not be 0 or 1.
     for needed in (STDIN, STDOUT):
         os.fstat(needed)
     null = os.open(os.devnull, os.O_RDWR)
@@ -55,7 +55,7 @@ def take_standard_streams() -> tuple[int, int]:
     incoming, outgoing = os.dup(STDIN), os.dup(STDOUT)
     os.dup2(null, STDIN)
     os.dup2(STDERR, STDOUT)
-    # Earlier prints that are still buffered are no messages either.
+    # Earlier prints that are still buffered go to standard error, too.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -74,7 +74,7 @@ class Input:
     """
 
     def __init__(self, descriptor: int, ended: Callable[[], object]) -> None:
-        """Call `ended` on the loop as soon as all has come, taken or not."""
+        """Call `ended` on the loop when the input ends, even if chunks still wait."""
         self._descriptor = descriptor
         self._ended = ended
         self._loop = asyncio.get_running_loop()
@@ -152,7 +152,7 @@ def _start_thread(target: Callable[[], None], name: str) -> None:
 
 
 def _nobody_writes(descriptor: int) -> bool:
-    """Whether a pipe's or socket's other end is closed, read to its end or not."""
+    """Whether the other end of a pipe or socket is closed, even with data unread."""
     if not hasattr(select, "poll"):
         return False
     closed = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
@@ -216,7 +216,7 @@ class Output:
                 if data and not self._over:
                     self._write_all(data)
                 with self._lock:
-                    # Only now: what is written at once must not overtake this.
+                    # Only now: `write_message` must not overtake these bytes.
                     self._waiting -= len(data)
                 for event in events:
                     self._loop.call_soon_threadsafe(event.set)

@@ -38,7 +38,7 @@ async def serve_client(
     if the database cannot be reached at the start.
     """
     current, stopped = begin_process(), asyncio.Event()
-    # Its tasks end with it: those of others are left to others.
+    # Its own tasks end with the process; it claims no tasks of other processes.
     current.tasks.offer_places(current.limits.tasks_per_person, claims=False)
     stop_at_signals(stopped)
     try:
@@ -66,10 +66,10 @@ async def _check_served(connection: Connection) -> None:
     try:
         await connection.find_caller()
     except SwitchedOff:
-        # Each message is answered with that, until it is on again.
+        # Each message gets this error until the server is switched on again.
         return
     except NotServed:
-        # Others need not wait for this process.
+        # Leave at once: other processes must not wait for this one.
         await connection.current.drain(0)
         raise
 
@@ -88,7 +88,7 @@ def stop_at_signals(stopped: asyncio.Event) -> None:
 
 
 def leave_within(seconds: float) -> None:
-    """Let the process end by then, whatever its threads do."""
+    """Let the process end within this time, whatever its threads do."""
     timer = threading.Timer(seconds, os._exit, [0])
     timer.daemon = True
     timer.start()
