@@ -45,7 +45,7 @@ class MemorySessions:
     """The one session of a connection; used on the loop only.
 
     `announced` returns when the changes that this process began with are announced.
-    `watching` is a context: other processes know meanwhile that resources are watched.
+    `watching` is a context in which other processes know what resources are watched.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class MemorySessions:
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
         """Note that the session no longer watches a URI."""
         name = digest_of(uri)
-        # A subscription just before may not be written yet.
+        # An earlier subscription may still be being written: wait for it.
         async with self._in_order:
             session.uris.pop(name, None)
             watch = self._watches.pop(name, None)

@@ -1,6 +1,6 @@
 """Ends streams that nobody else will end, so that their clients do not wait for ever.
 
-They belong to processes that died, or are unknown to their own process.
+Such streams belong to processes that died, or are unknown to their own process.
 
 A process is dead if its row has not changed while it was watched
 (`invalidation.workers`).  No call runs again, because nobody knows whether it had an

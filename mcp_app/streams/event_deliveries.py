@@ -1,7 +1,7 @@
 """Deliveries to webhook subscriptions: what is claimed, and what became of it.
 
-One row is all that there is of a subscription.  Its retries stand in it, so an event
-that fails holds up no other one (SEP-3415, "Webhook delivery").
+A subscription is a single row, which also has its retries.  So an event that fails
+delays no other one (SEP-3415, "Webhook delivery").
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from mcp_app.protocol.tasks import read_json
 from mcp_app.streams.event_subscriptions import record_of
 
 PAUSES_MS: Final = [5_000, 30_000, 120_000, 480_000]
-"""So long after a failure an event is posted again; after the last it is given up."""
+"""Pauses before a failed event is posted again; after the last it is given up."""
 MAX_RETRIES: Final = 20
-"""While so many wait to be posted again, nothing new is begun."""
+"""While this many events wait to be posted again, no new one is posted."""
 MAX_DROPPED: Final = 20
 MAX_RECENT: Final = 10
 WAITS, UNTOLD = "waits", "untold"
-"""In place of an error: staff want it once more, or nothing may be told of it now."""
+"""In place of an error: staff want it posted again, or it may not be sent now."""
 SUSPENDED_MS: Final = 3_600_000
-"""A receiver that fails for so long is told nothing until it is refreshed."""
+"""If a receiver fails for this long, its subscription rests until a refresh."""
 MINUTE_MS: Final = 60_000
 STATE: Final = (
     *("active", "truncated", "failed_since_ms", "last_ok_ms", "last_error", "sent"),
@@ -38,7 +38,7 @@ STATE: Final = (
 
 
 class Retry(NamedTuple):
-    """An event that has failed so many times, and when it is due (the database's)."""
+    """An event that failed `attempts` times; `due_ms` is by the database's clock."""
 
     number: int
     attempts: int
@@ -46,17 +46,17 @@ class Retry(NamedTuple):
 
 
 def watermark(position: int, retries: Sequence[Retry]) -> int:
-    """Return up to where all is acknowledged or given up.
+    """Return the number up to which all events are acknowledged or given up.
 
-    `position` is the last number that was posted, and `retries` stand for those that
-    failed.  Who reads a body has what is in it: so in a body that is posted again its
-    own retry does not count.
+    `position` is the last number that was posted; `retries` has the events that failed.
+    The body of an event that is posted again does not count its own retry, because the
+    receiver has that event with the body.
     """
     return min([position + 1, *(retry.number for retry in retries)]) - 1
 
 
 class Pace:
-    """How often a subscription is posted to: a bucket, kept as when it is full."""
+    """How often a subscription is posted to: a bucket, stored as when it is full."""
 
     def __init__(self, limits: Limits) -> None:
         self.interval_ms = MINUTE_MS // limits.event_rate if limits.rates else 0
@@ -86,7 +86,7 @@ class Claim:
         self._recent: list[dict[str, Any]] = read_json(row.recent)
         self._paced_ms, self._hold_ms = record.paced_ms, 0
         self.state = {name: getattr(record, name) for name in STATE}
-        """Columns that a refresh changes, too: what changed here is written."""
+        """Columns that a refresh changes, too: only those changed here are written."""
         self._stored = {**self.state}
         self._begun = self._renewed = time.monotonic()
         self._begun_ms = row.lease_ms - LEASE_MS
@@ -98,7 +98,7 @@ class Claim:
 
     @property
     def has_lease(self) -> bool:
-        """Whether nobody else can have claimed it."""
+        """Whether no other worker can have claimed it."""
         return time.monotonic() - self._renewed < LEASE_MS / 1_000
 
     def due_retries(self) -> list[Retry]:
@@ -115,13 +115,13 @@ class Claim:
         return watermark(max(self.position, number), other_retries)
 
     def hold(self, milliseconds: int) -> None:
-        """Look at it again after so long, whatever happens."""
+        """Do not look at the subscription again before this time has passed."""
         self._hold_ms = self.now_ms + milliseconds
 
     def note_answer(
         self, number: int, error: str, status: int = 0, *, is_final: bool = False
     ) -> None:
-        """Take what became of an event; without an `error` it is acknowledged."""
+        """Note the answer to an event; without an `error` it is acknowledged."""
         now_ms, attempts = self.now_ms, {retry[0]: retry[1] for retry in self.retries}
         failures = attempts.get(number, 0)
         self.drop_retry(number)
@@ -137,7 +137,7 @@ class Claim:
             self.retries.append(Retry(number, failures + 1, due_ms))
 
     def list_delivery(self, number: int, error: str, **details: Any) -> None:
-        """List an event by its last delivery; what failed is listed the longest."""
+        """List an event by its last delivery; failed ones stay listed the longest."""
         recent = {each["number"]: each for each in self._recent}
         before = recent.pop(number, {"event": "", "status": 0, "line": ""})
         if len(recent) >= MAX_RECENT:
@@ -147,7 +147,7 @@ class Claim:
         self._recent = [*recent.values(), {**before, **now, "key": key}]
 
     def note_state(self, error: str, status: int = 0) -> None:
-        """Take how the receiver answers."""
+        """Note how the receiver answers."""
         now_ms, since_ms = self.now_ms, self.state["failed_since_ms"]
         if not error:
             answer = {"last_ok_ms": now_ms, "failed_since_ms": None}
@@ -161,7 +161,7 @@ class Claim:
         self.retries = [retry for retry in self.retries if retry.number != number]
 
     def columns(self) -> dict[str, Any]:
-        """Return what the row is to have now."""
+        """Return the columns to write into the row."""
         hold_ms, check_ms = self._hold_ms, self.now_ms + CHECK_MS
         due_ms = min([check_ms, *(retry.due_ms for retry in self.retries)])
         if len(self.retries) >= MAX_RETRIES:
@@ -203,9 +203,9 @@ class Claim:
 
 
 def deliver_again(row: EventSubscription, key: str) -> str | None:
-    """Let a worker post what failed, by its key; return its event if it will.
+    """Let a worker post a failed event again, by its key; return its event, or None.
 
-    What was given up gets one more attempt.
+    An event that was given up gets one more attempt.
     """
     retries = {each[0]: each for each in read_json(row.retries)}
     recent = {each["key"]: each for each in read_json(row.recent)}
@@ -229,7 +229,7 @@ def has_subscriptions() -> bool:
 def claim_subscriptions(
     owner: str, limit: int, busy: Mapping[str, int], last: Mapping[str, int], pace: Pace
 ) -> list[Claim]:
-    """Give a worker what is due, or has something new; the one served longest ago.
+    """Give a worker subscriptions that are due or have news, longest waiting first.
 
     `last` has the last number of each topic, `owner` is new for each claim.  `busy` is
     that of `EventSubscriptionQuerySet.claim`.

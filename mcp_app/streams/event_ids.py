@@ -6,9 +6,9 @@ that the stream belongs to the session.  The `seq` of a request is the number of
 message in the log; in a standing stream it counts the session's own log messages.
 `announced` is the number up to which all changes have been announced on the stream.
 
-An id is used once in a session (transports, "Resumability and Redelivery").  If more
-events have the same number, each gets the id before it and one more part, a count.  A
-client that returns with such an id gets all of them again.
+An id is used once in a session (transports, "Resumability and Redelivery").  If several
+events have the same number, each later one gets one more part, a count.  A client that
+returns with such an id gets all of them again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def new_public_id(session: str) -> str:
 
 
 def position_of(event_id: str, session: str) -> SeenEvents:
-    """Return what a client has seen, by an event id; all wrong ids raise the same."""
+    """Return what a client has seen, by an event id; wrong ids raise the same error."""
     match = _EVENT_ID.fullmatch(event_id)
     if match is None or not _is_of_session(match[1], session):
         raise wrong_event_id()

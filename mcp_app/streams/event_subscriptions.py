@@ -43,7 +43,7 @@ _SAME: Final = (
 
 
 Stored: TypeAlias = tuple[Webhook, Webhook | None]
-"""A subscription, and as it was before if it lived then."""
+"""A subscription, and its former state if it lived before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _open_text(sealed: str, public_id: str) -> str:
 
 
 def record_of(row: EventSubscription) -> Webhook:
-    """Return what a row says, opened."""
+    """Return the subscription of a row, with its sealed columns opened."""
     columns: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
     for name in _SEALED:
         columns[name] = _open_text(columns[name], row.public_id)
@@ -85,7 +85,7 @@ def record_of(row: EventSubscription) -> Webhook:
 
 
 def find_standing(new: NewWebhook, limits: Limits) -> Refusal | bool:
-    """Return why there are too many, or whether the receiver has agreed lately."""
+    """Return the refusal if there are too many, else whether the receiver agreed."""
     rows = _current_rows()
     agreed = rows.agreements(new.principal, digest(new.url)).exists()
     lives = rows.living().filter(public_id=new.public_id).exists()
@@ -106,7 +106,7 @@ def store_webhook(
 ) -> Stored | Refusal:
     """Insert a subscription, or refresh the one with its key.
 
-    It ends at `end_ms`, if not before.
+    It ends at `end_ms` at the latest.
     """
     store = partial(_store_once, new, end_ms, limits)
     # Another request may insert or renew it at the same time.

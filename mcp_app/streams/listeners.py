@@ -172,7 +172,7 @@ class Listeners:
         return iter(tuple(self._open))
 
     def count_at_address(self, address: str) -> int:
-        """Return how many anonymous callers have open from an address."""
+        """Return how many streams anonymous callers have open from an address."""
         return sum(each == address for each in self._open.values())
 
     def add(self, listener: Listener, address: str = "") -> None:

@@ -36,8 +36,8 @@ ALONE: Final = 8
 Write: TypeAlias = Callable[[str], object]
 """Writes rows on the database of this alias, in the transaction of an append."""
 Erase: TypeAlias = Callable[[str, int, int], object]
-"""Takes what is secret out of rows: given the alias, and the stream's key and the
-number of the message to which they belong."""
+"""Removes secrets from rows.  Takes the alias of the database, the stream's key, and
+the number of the message to which the rows belong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _apart(batch: Batch, error: Exception) -> list[Result]:
     """Write each gain by itself, so that a refused one does not stop the others."""
     if len(batch.gains) == 1:
         return [error]
-    # They keep the name, in case a commit of all of them takes effect late.
+    # The parts keep the name, in case the commit of the whole takes effect late.
     batch.parts = [
         Batch([gain], batch.owner, batch.name, broke=batch.broke)
         for gain in batch.gains

@@ -22,14 +22,14 @@ _COLUMNS: Final = ("number", "event_id", "created_ms", "data", "audience", "caus
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """How far the numbers go: up to `newest`, and by topic to its own last one."""
+    """The numbers given so far: `newest` is the highest, `last` has that of a topic."""
 
     newest: int = 0
     last: Mapping[str, int] = field(default_factory=dict)
     has_more: bool = False
     """Whether something still waits for its number: another process gives them out."""
     floor: int = 0
-    """Up to which number all may be forgotten."""
+    """All occurrences up to this number may be forgotten."""
 
 
 def _current_rows() -> OccurrenceQuerySet:
@@ -49,16 +49,16 @@ def load_floor() -> int:
 
 
 def number_occurrences() -> None:
-    """Give numbers to all that are committed, unless another process does."""
+    """Give numbers to all committed occurrences, unless another process does."""
     rows = _current_rows()
     while persistently(rows.number_some) >= MAX_KEYS:
         continue
 
 
 def load_state(topics: Set[str], since: int) -> OutboxState:
-    """Give numbers to what waits; return how far they go now.
+    """Give numbers to waiting occurrences; return the numbers given so far.
 
-    `last` has the topics with numbers after `since`, and besides all of `topics`.
+    `last` has the topics with numbers after `since`, and also all of `topics`.
     """
     number_occurrences()
     rows = _current_rows()
@@ -71,7 +71,7 @@ def load_state(topics: Set[str], since: int) -> OutboxState:
     for topic in topics - last.keys():
         newest = visible.filter(topic=topic).aggregate(last=Max("number"))["last"]
         last[topic] = newest or 0
-    # Afterwards: what was forgotten meanwhile is not among the last ones.
+    # The floor is read last: `last` lacks what was forgotten meanwhile.
     floor = load_floor() if topics else counter.floor
     return OutboxState(counter.value, last, has_more, floor)
 
@@ -79,7 +79,7 @@ def load_state(topics: Set[str], since: int) -> OutboxState:
 class Portion(NamedTuple):
     """What happened after a number, in the order of numbers.
 
-    Whoever asks from before `floor` has missed something.
+    A reader whose position is before `floor` has missed something.
     """
 
     rows: Sequence[Occurred]
@@ -87,22 +87,22 @@ class Portion(NamedTuple):
 
 
 def load_occurrences(topic: str, after: int, limit: int) -> Portion:
-    """Return what happened of a topic after a number."""
+    """Return the occurrences of a topic after a number."""
     rows = _current_rows().filter(topic=topic, number__gt=after).order_by("number")
     values = list(rows.values_list(*_COLUMNS)[:limit])
-    # Afterwards: what was forgotten meanwhile counts as missed.
+    # The floor is read last: what was forgotten meanwhile counts as missed.
     return Portion([_occurrence_of(*value) for value in values], load_floor())
 
 
 def load_latest(topic: str, limit: int) -> list[Occurred]:
-    """Return what happened last of a topic, in the order of numbers."""
+    """Return the latest occurrences of a topic, in the order of numbers."""
     rows = _current_rows().filter(topic=topic, number__gt=0).order_by("-number")
     events = [_occurrence_of(*values) for values in rows.values_list(*_COLUMNS)[:limit]]
     return events[::-1]
 
 
 def last_before(topic: str, after: int, age_ms: int) -> int:
-    """Return the last number after another one that is older than so long, or 0."""
+    """Return the last number after `after` that is older than `age_ms`, or 0."""
     old = NowMilliseconds() - age_ms
     rows = _current_rows().filter(topic=topic, number__gt=after, created_ms__lt=old)
     return rows.aggregate(last=Max("number"))["last"] or 0

@@ -128,7 +128,7 @@ USED_NOW: Final = Greatest(NowMilliseconds(), F("created_ms") + 1)
 UNUSED: Final = Q(initialized=False, seen_ms__lte=F("created_ms"))
 """Nothing came after `initialize`."""
 SLACK: Final = 50
-"""If sessions are too many, a fiftieth more goes, so that this is seldom done."""
+"""If there are too many sessions, a fiftieth more is deleted, so this is rare."""
 
 
 async def delete_sessions(rows: SessionQuerySet) -> None:
@@ -142,7 +142,7 @@ async def delete_sessions(rows: SessionQuerySet) -> None:
 async def delete_session(pk: int) -> None:
     """Delete a session together with others that end now.
 
-    For those whose clients are gone: one with many messages delays the others.
+    For sessions whose clients are gone: one with many messages delays the others.
     """
     while not await _deletions.load_value(pk):
         continue
@@ -176,9 +176,9 @@ Rows: TypeAlias = dict[int, str]
 
 
 def insert(new: list[NewSession]) -> dict[NewSession, Rows]:
-    """Insert the rows of sessions; return with each the others that are too many now.
+    """Insert the rows of sessions; return for each the surplus of its principal.
 
-    Those of one principal are returned once.
+    The surplus of one principal is returned once.
     """
     rows = [_session_row(each) for each in new]
     Session.objects.add(rows)
@@ -202,7 +202,7 @@ def _session_row(new: NewSession) -> Session:
         server=session.server,
         holder=session.holder,
         whole=session.whole,
-        # One moment: what is seen later is in use.
+        # Both have the same time: a session that is seen later is in use.
         created_ms=StatementMilliseconds(),
         seen_ms=StatementMilliseconds(),
         seen=new.change_number,
@@ -227,8 +227,8 @@ def _surplus_of_strangers(sessions: SessionQuerySet, limit: int) -> Rows:
     if surplus <= 0:
         return {}
     surplus += limit // SLACK
-    # Sessions that were never used give way first, unless they are fewer than half: a
-    # flood of them closes no session in use, and a new one has time to begin.
+    # Unused sessions are deleted first, unless they are fewer than half.  So a flood of
+    # them closes no session in use, and a new session has time to begin.
     unused = sessions.filter(UNUSED).order_by("seen_ms", "pk")
     rows = unused[: min(surplus, max(0, unused.count() - limit // 2))]
     digests = dict(rows.values_list("pk", "digest"))
@@ -251,7 +251,7 @@ def agreed_values(revision: Revision, client: Client | None) -> dict[str, str]:
 
 
 class Use(NamedTuple):
-    """A session that is in use, and after how many idle milliseconds it has ended."""
+    """A session that is in use, and the idle milliseconds after which it ends."""
 
     pk: int
     idle_ms: int
@@ -309,8 +309,8 @@ def read(digests: list[str]) -> dict[str, OpenSession]:
 
 
 def _existing_digests(using: str, digests: list[str]) -> list[str]:
-    # Strangers can show many that are nobody's, and everybody else waits while Django
-    # puts a statement together: so this one is plain SQL.
+    # Strangers can send many unknown digests.  Everybody else would wait while Django
+    # builds such a statement, so this is plain SQL.
     connection = connections[using]
     table = connection.ops.quote_name(Session._meta.db_table)
     marks = ", ".join(["%s"] * len(digests))

@@ -112,11 +112,11 @@ class OpenQuestions:
         key = QuestionKey(session.pk, name)
         waits_here = self._is_waiting(name)
         if waits_here:
-            # No change row tells of this: if the write fails from now on,
-            # `resolve_stored` finds out.
+            # No change row tells of this answer: if its write fails,
+            # `resolve_stored` finds out whether it was stored.
             self._coming[name] += 1
-        # Programs answer what nobody asked, or again and again: only what may be the
-        # first answer takes the writer.
+        # Programs may answer unknown questions, or answer again and again: only a
+        # possible first answer uses the writer.
         elif not (waits := await self._lookups.load_value(key)):
             return AnswerStatus.UNKNOWN if waits is None else AnswerStatus.LATE
         reply = {"result": result} if error is None else {"error": error}
@@ -130,10 +130,10 @@ class OpenQuestions:
         return AnswerStatus.FIRST if first == text else AnswerStatus.LATE
 
     async def resolve_stored(self, identifiers: Collection[str]) -> None:
-        """Resolve those of these questions that wait here with their stored answers.
+        """Resolve the questions that wait here with their stored answers.
 
-        The first answer counts, at whichever process it arrived.  This includes
-        questions whose answers may or may not have been stored.
+        The first answer counts, whichever process received it.  Questions whose
+        answers arrived here, but may not be stored, are looked up, too.
         """
         names = self._waiting.keys() & {*identifiers, *self._coming}
         answers = await reader.run(_answers, names) if names else {}
@@ -180,7 +180,7 @@ def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
 
 
 def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
-    """Store first answers; return what each question has now, "" after its call."""
+    """Store first answers; return the answer of each question, "" after its call."""
     firsts: dict[QuestionKey, Answer] = {}
     for answer in answers:
         firsts.setdefault(answer.question, answer)

@@ -122,7 +122,7 @@ class Followers:
 
     @contextmanager
     def following(self, place: Place, to: Reader) -> Iterator[None]:
-        """Send what follows a place, until the block or the stream ends."""
+        """Send the messages after a place, until the block or the stream ends."""
         self._places[place] = to
         if self._task is None:
             self._task = start_background_task(self._poll_places())
@@ -170,7 +170,7 @@ class Followers:
             self._places.pop(place).ended()
 
     def _send(self, place: Place, events: Sequence[tuple[int, str]]) -> bool:
-        """Send what follows; return False if a message is missing."""
+        """Send these messages; return False if one is missing."""
         to = self._places.get(place)
         if to is None:
             return True

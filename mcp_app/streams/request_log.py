@@ -44,10 +44,10 @@ KEPT_EVENTS: Final = 100_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """Limits of what is kept of a running request."""
 MOST_WAITING: Final = 64 * 1024 * 1024
-"""If more bytes of all calls wait, those with more than their share send no more."""
+"""If more bytes wait in all, calls with more than their share may send no more."""
 FEW_BYTES: Final = 4 * 1024
 MOST_WITH_FEW: Final = 100
-"""If much waits, so many streams with so few bytes come before the others."""
+"""If much waits, this many streams with only `FEW_BYTES` come before the others."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one repeats."""
 
@@ -302,7 +302,7 @@ class RequestLog:
         return len(self._open)
 
     def answered_requests(self) -> set[tuple[int, str | int]]:
-        """Return what open streams answer, by the session's key and request's id."""
+        """Return the requests of open streams, each as session key and request id."""
         return {
             (stream.session_id, each)
             for stream in self._open.values()
@@ -339,13 +339,13 @@ class RequestLog:
         self._dirty.pop(stream, None)
 
     def schedule_erasure(self, key: int, erasers: Iterable[tuple[int, Erase]]) -> None:
-        """Schedule what takes secrets out of the rows of a stream that is over."""
+        """Schedule the removal of secrets from the rows of a stream that has ended."""
         self._erasers += ((key, seq, erase) for seq, erase in erasers)
         if self._erasers:
             self._start_committing()
 
     def unknown_streams(self, public_ids: Iterable[str]) -> list[str]:
-        """Return which of these rows, read before now, nobody here will end."""
+        """Return those of these rows, read before, that no stream here will end."""
         # This also tries again to delete the rows of requests that did not start.
         if self._later:
             self._unstarted |= self._later
@@ -415,11 +415,11 @@ class RequestLog:
                 return
 
     def _streams_in_turn(self) -> list[OwnedStream]:
-        """Return who writes next: whoever has waited longest."""
+        """Return the streams in the order of writing: the longest waiting first."""
         streams = list(self._dirty)
         if self.waiting <= MOST_BYTES:
             return streams
-        # A question or an answer does not wait for what others send without end.
+        # A question or an answer must not wait for streams that send without end.
         few = (stream for stream in streams if stream.queued_bytes <= FEW_BYTES)
         return list(dict.fromkeys([*islice(few, MOST_WITH_FEW), *streams]))
 
@@ -449,6 +449,6 @@ class RequestLog:
                 await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
                 attempt += 1
             except Exception as error:
-                # An error in our code: the calls had better fail than hang.
+                # An error in our code: the calls must fail, because they would hang.
                 logger.exception("The replay log could not be written.")
                 return [error] * len(batch.gains)

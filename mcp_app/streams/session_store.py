@@ -39,13 +39,13 @@ MAX_SESSIONS = 10_000
 TOUCH_S = 60.0
 """Seconds by which a row's time of last use may lag behind."""
 STRANGERS_TOUCH_S = 20.0
-"""The same for anonymous callers: of many sessions, unused ones go first."""
+"""The same for anonymous callers: their unused sessions are closed first."""
 RELOAD_BATCH_SIZE = 500
 """Sessions that one statement reloads."""
 DELETION_BATCH_SIZE = 200
 """Sessions that one transaction deletes, while others wait for the writer."""
 FEW = 10
-"""If more sessions are too many, the request that has found them does not wait."""
+"""If more surplus sessions are deleted, the request that found them does not wait."""
 HANDSHAKE_S = 5.0
 """Seconds that questions wait for a missing `notifications/initialized`."""
 HANDSHAKE_LOOK_S = 0.1
@@ -102,7 +102,7 @@ class SessionStore:
         with self._collect_reloads() as reloaded:
             surplus = await self._inserts.load_value(new) or {}
             while not reloaded.isdisjoint({str(session.pk), ANY}):
-                # If it was closed meanwhile, the change found no session here.
+                # If the session was closed meanwhile, the change did not find it here.
                 reloaded.clear()
                 if not await reader.run(queries.read_some, [session.pk]):
                     session.closed = True
@@ -175,7 +175,7 @@ class SessionStore:
         expires = session.created + self._limits.session_age
         session.fresh = min(session.last_used + self._touch_after(session), expires)
         if _is_unused(session):
-            # Its next request is noted: it is in use from then on.
+            # The row notes its next request: the session is in use from then on.
             session.fresh = NEVER
         session.session_id = session_id
         if session.digest in self._cached_sessions:
@@ -282,7 +282,7 @@ class SessionStore:
         return [each.pk for each in self._cached_sessions.values() if each.streams]
 
     def close_too_old(self) -> None:
-        """Close what sessions that are too old have open here, without a statement."""
+        """Close too old sessions with calls or streams here, without a statement."""
         for session in tuple(self._cached_sessions.values()):
             if (session.streams or session.running) and self._is_too_old(session):
                 self._close_cached(session.digest)

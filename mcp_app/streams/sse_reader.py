@@ -49,7 +49,7 @@ class Sink(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether it takes no more for now."""
+        """Whether it takes no more messages for now."""
 
     def deliver(self, payload: bytes, *, last: bool) -> None:
         """Take a message; `last` means that it ends its request."""
@@ -184,8 +184,8 @@ class SseReader:
             self._task = None
 
     async def _rest_after_poll(self, took: float, *, succeeded: bool) -> None:
-        # It rests as long as the poll took (polls take half of the time at most), and
-        # then up to LOOK_S, which `poll_soon` cuts short.  After a failure it cannot.
+        # Rest as long as the poll took, so polls take half of the time at most.  Then
+        # rest up to LOOK_S in all; `poll_soon` ends this part, but not after a failure.
         pause = min(took, MOST_REST_S)
         await _wait_for_event(self._empty, pause if succeeded else max(pause, LOOK_S))
         if succeeded and pause < LOOK_S:
@@ -243,7 +243,7 @@ class SseReader:
                 size -= head.size - position.size
                 much = messages < 0 or size < 0
                 if much and portion:
-                    # It waits for the next portion, which has the whole limit again.
+                    # The stream waits for the next portion, which has the whole limit.
                     break
                 place = Place(head.pk, position.seq, head.seq, not head.is_open, much)
                 portion.append((gathered, head, place))
@@ -294,7 +294,7 @@ class SseReader:
                     gathered.deleted |= gathered.over & deleted
                     gathered.over -= deleted
                 if keys - deleted:
-                    # It was a lot: the rest is deleted after the next poll.
+                    # There was too much: the rest is deleted after the next poll.
                     self._deleted_at = float("-inf")
                 self._undeleted.report_success()
         except Exception as error:
@@ -320,7 +320,7 @@ def _heads(sessions: Sequence[int]) -> Sequence[Head]:
 def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
     rows = Event.objects.current()
     parts = [_first_part(rows, place) if place.much else place for place in places]
-    # One IN for all that are read whole: most streams are a single message.
+    # One IN for all streams that are read whole: most have a single message.
     condition = Q(stream_id__in=[each.stream for each in parts if each.is_everything])
     for stream, after, upto, *_ in (each for each in parts if not each.is_everything):
         condition |= Q(stream_id=stream, seq__gt=after, seq__lte=upto)

@@ -82,7 +82,7 @@ def _insert_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
     rows, columns = _current_rows(), asdict(new)
     ttl_ms = columns.pop("ttl_ms")
     with own_transaction(rows.db):
-        # Who counts must see what others insert just now: all take turns at this row.
+        # A count must include what others insert now, so all lock this row in turn.
         Counter.objects.using(rows.db).select_for_update().get_or_create(name=COUNTER)
         if new.call_digest is not None:
             same = rows.filter(call_digest=new.call_digest)
@@ -100,7 +100,7 @@ def _insert_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
             expires_ms=NowMilliseconds() + ttl_ms,
         )
         if not owner:
-            # Another process may have a place.
+            # Another process may have a free place for it.
             Change.objects.using(rows.db).record(TASK, str(row.pk))
     return _record_of(rows.get(pk=row.pk))
 
@@ -123,9 +123,9 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
                 return refusal.format(count=count, most=limit)
     keys, limit = rows.aggregate(first=Min("pk"), last=Max("pk")), limits.tasks_rows
     if is_stranger(new.person):
-        # They leave room for others.
+        # Strangers may fill only half, to leave room for others.
         rows, limit = rows.filter(OF_STRANGERS), limit // 2
-    # Most of the time the keys tell that there are fewer, without counting.
+    # Usually the span of the keys shows that there are fewer, without counting.
     span = keys["last"] - keys["first"] + 1 if keys["last"] else 0
     return TOO_MANY_ROWS if span >= limit and rows.count() >= limit else ""
 
@@ -171,7 +171,7 @@ def claim_task(pk: int, owner: str) -> TaskRecord | None:
 
 
 def claim_sending(limit: int) -> list[int]:
-    """Return the keys of tasks that the site's queue is to be told of now."""
+    """Return the keys of tasks to send to the site's queue now."""
     return [row.pk for row in Task.objects.claim_sending(limit)]
 
 
@@ -190,7 +190,7 @@ def release_tasks_of_dead(dead: Mapping[str, int | None]) -> int:
 
 
 def release_unknown(pk: int, owner: str) -> bool:
-    """Do the same with a task that a worker owns and does not know."""
+    """Release a task, in the same way, that a worker owns and does not know."""
     return _lose_task(pk, Q(status=Status.WORKING, owner=owner))
 
 
@@ -199,7 +199,7 @@ def _lose_task(pk: int, died: Q) -> bool:
 
 
 def error_text(message: str) -> str:
-    """Return the error of a task that nobody may simply repeat, as its row has it."""
+    """Return the error, as its row has it, of a task that must not just be repeated."""
     error = {"code": -32603, "message": message, "data": {"retryable": False}}
     return jsonrpc.write(error).decode()
 
@@ -215,7 +215,7 @@ def refusal_ending(task: Task, text: str) -> dict[str, str]:
 
 
 def lapse_calls(limits: Limits) -> int | None:
-    """End a portion of what nobody has decided in time; return how many, or None."""
+    """End some calls that nobody has decided in time; return how many, or None."""
     text = NOBODY_DECIDED.format(hours=limits.approval_wait / 3_600)
     rows = list(Task.objects.overdue(limits.approval_wait)[:AT_ONCE])
     endings = [(row.pk, row.status, None, refusal_ending(row, text)) for row in rows]
@@ -223,7 +223,7 @@ def lapse_calls(limits: Limits) -> int | None:
 
 
 def expired_tasks(limits: Limits) -> Sequence[ExpiredRows]:
-    """Return tasks that go, and calls that end because nobody has decided them."""
+    """Return tasks to delete, and calls to end because nobody has decided them."""
     overdue = Task.objects.overdue(limits.approval_wait)
     return [
         ExpiredRows("undecided calls", overdue.count, partial(lapse_calls, limits)),
