@@ -35,7 +35,7 @@ class Batches(Generic[Key, Value]):
     def __init__(
         self, pool: DatabaseThreads, work: Callable[[list[Key]], Mapping[Key, Value]]
     ) -> None:
-        """`work` blocks; it returns values by key, and none where there is none."""
+        """`work` blocks; it returns values by key, without keys that have no value."""
         self._pool = pool
         self._work = work
         self._reset_state()
@@ -62,7 +62,7 @@ class Batches(Generic[Key, Value]):
         return await asyncio.shield(future)
 
     def _refuse_waiting(self, task: asyncio.Task[None]) -> None:
-        """Refuse those who still wait where the task was cancelled."""
+        """Refuse the callers that still wait, if the task was cancelled."""
         if task is self._task and task.cancelled():
             waiting, self._waiting = self._waiting, {}
             _refuse_callers(waiting, Unavailable("This process is stopping."))
@@ -90,7 +90,7 @@ class Batches(Generic[Key, Value]):
             if len(some) == 1 or isinstance(error, Unavailable):
                 _refuse_callers(some, error)
                 return
-            # It may be due to the key of one of them.
+            # A single key may be the cause: try each by itself.
             for key, future in some.items():
                 await self._run_batch({key: future})
         else:
@@ -103,9 +103,9 @@ class Batches(Generic[Key, Value]):
         some: Mapping[Key, asyncio.Future[Value | None]],
         values: Mapping[Key, Value],
     ) -> None:
-        """Answer those who have a value now, and the others little by little.
+        """Answer callers with a value now, and the others little by little.
 
-        All at once these would keep the loop from everybody else for milliseconds.  The
+        To answer all the others at once would block the loop for milliseconds.  The
         next statement does not wait for them.
         """
         others = self._without_value
@@ -134,5 +134,5 @@ def _refuse_callers(
     for future in some.values():
         if not future.done():
             future.set_exception(error)
-            # Whoever waited may have left.
+            # If the caller has left, nobody else retrieves the error.
             future.exception()

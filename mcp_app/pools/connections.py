@@ -32,7 +32,7 @@ LAST_CLOSE_S: Final = 1.0
 """Seconds that an ending process waits for the threads of closed pools."""
 
 REFUSED_S: Final = 10.0
-"""So long the health tells of a connection that could not be opened."""
+"""Seconds for which the health tells of a connection that could not be opened."""
 _CONNECT: Final = unwrap(BaseDatabaseWrapper.connect).__code__
 
 _refusals = deque[float](maxlen=1)
@@ -51,7 +51,7 @@ class _WithoutOldConnections:
     """Do before and after a call what Django does around a request.
 
     A thread that never opened a connection has nothing to check, and most calls open
-    none.  It holds no state, so one serves all calls: a generator costs more.
+    none.  One object without state serves all calls: a generator costs more.
     """
 
     def __enter__(self, *_: object) -> None:
@@ -66,10 +66,10 @@ without_old_connections: Final = _WithoutOldConnections()
 
 @contextmanager
 def own_connections() -> Iterator[None]:
-    """Put those of calls in the place of this thread's connections.
+    """Replace this thread's connections by others that only calls use.
 
-    So no call meets what a view or the site's middleware has left in one of its own (a
-    tenant, a setting of the database's session), and none leaves anything there.
+    So a call does not meet what a view or the site's middleware has left in theirs (a
+    tenant, a setting of the database's session), and leaves nothing there itself.
     """
     theirs = _detach_connections()
     for each in getattr(_thread, "own", ()):
@@ -90,7 +90,7 @@ def _detach_connections() -> Sequence[BaseDatabaseWrapper]:
 
 
 def end_before_exit(threads: Iterable[threading.Thread | None]) -> None:
-    """Let an ending process wait: a daemon thread that closes SQLite can crash it."""
+    """Let an ending process wait for these: closing SQLite in a daemon can crash it."""
     _ending.update(thread for thread in threads if thread is not None)
 
 
@@ -120,7 +120,7 @@ class ConnectionKiller(NamedTuple):
 
     @classmethod
     def from_wrapper(cls, wrapper: Any) -> Self | None:
-        """Return the one of Django's connection; None if it has no socket."""
+        """Return the killer of Django's connection; None if that has no socket."""
         with suppress(Exception):
             driver = wrapper.connection
             descriptor = driver.fileno()
@@ -128,7 +128,7 @@ class ConnectionKiller(NamedTuple):
         return None
 
     def is_attached(self) -> bool:
-        """Return whether its thread still has it, or gave it back to Django's pool."""
+        """Return whether its thread still has it; it may be back in Django's pool."""
         return self.wrapper.connection is self.driver
 
     def break_connection(self) -> None:
@@ -155,9 +155,9 @@ def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
 
 
 def cut_connections(lines: Sequence[ConnectionKiller]) -> None:
-    """Cut what is open; does not wait."""
+    """Cut these connections; does not wait."""
     for line in lines:
-        # Otherwise a server that is reachable goes on, and keeps its locks.
+        # Cancel first: otherwise a reachable server goes on, and keeps its locks.
         if not _hears_of_cancelling(line.driver) or not _start_thread(
             _cancel_and_shut, line
         ):
@@ -178,7 +178,7 @@ def _start_thread(
 
 
 def _hears_of_cancelling(driver: Any) -> bool:
-    # Older versions cancel only in a way that may hang, and all threads with it.
+    # Older versions cancel in a way that may hang, and then all threads hang.
     try:
         from psycopg import capabilities  # noqa: PLC0415 - a site may have no psycopg
 
@@ -199,7 +199,7 @@ def _cancel_and_shut(line: ConnectionKiller) -> None:
 # How databases report that they are away, or refuse writes for a while.
 
 TOGETHER: Final = 2
-"""What fails this often while the database answers is tried part by part."""
+"""Work that fails this often while the database answers is tried part by part."""
 
 CANNOT_WRITE: Final = frozenset(
     {
@@ -219,7 +219,7 @@ CANNOT_WRITE: Final = frozenset(
         "disk I/O error",
     }
 )
-"""The errors of a database that takes no writes, whatever they are."""
+"""The errors of a database that takes no writes at all."""
 
 BUSY: Final = frozenset(
     {
@@ -258,7 +258,7 @@ def is_outage(error: BaseException) -> bool:
     """
     if isinstance(error, InternalError):
         return not (CANNOT_WRITE | ENDED).isdisjoint(_error_codes(error))
-    # MariaDB reports so what the characters of a column cannot say.
+    # MariaDB reports this if a column cannot store some characters.
     unstorable = error.args[:1] == (1366,)
     return isinstance(error, OperationalError | InterfaceError) and not unstorable
 
@@ -266,7 +266,7 @@ def is_outage(error: BaseException) -> bool:
 def note_refusal(error: BaseException | None) -> bool:
     """Take note if no connection could be opened; return whether that was the error.
 
-    That is one to the default database: others are the business of the site.
+    Only connections to the default database count: the site looks after the others.
     """
     frames = () if error is None else walk_tb(error.__traceback__)
     refused = DEFAULT_DB_ALIAS in [
@@ -278,7 +278,7 @@ def note_refusal(error: BaseException | None) -> bool:
 
 
 def are_refused() -> bool:
-    """Return whether connections cannot be opened, such as above a limit of a role."""
+    """Return whether connections cannot be opened, as above the limit of a role."""
     return any(time.monotonic() - refusal < REFUSED_S for refusal in _refusals)
 
 
@@ -296,8 +296,8 @@ def may_be_refused(error: BaseException) -> bool:
     """Return whether the database may have refused the data itself.
 
     Even if Django reports an outage, it was the data if the error comes again while the
-    database answers.  MariaDB reports one for a text that its character set cannot
-    store, and cuts the connection if a message is too large.
+    database answers.  MariaDB reports an outage for a text that its character set
+    cannot store, and cuts the connection if a message is too large.
     """
     return (CANNOT_WRITE | BUSY).isdisjoint(_error_codes(error))
 

@@ -49,7 +49,7 @@ MAX_ABANDONED = 3
 HANGS_S = 10.0
 """Seconds after which our work counts as hanging."""
 MAX_PATIENCE_FACTOR = 8
-"""If work hangs again and again, the limit grows to at most this many times."""
+"""If work hangs again and again, its time limit grows by at most this factor."""
 AGAIN_S = 5.0
 """Seconds after which the connections of a cut thread are cut once more."""
 NEVER = float("-inf")
@@ -132,11 +132,11 @@ class PoolThread:
         return self.is_replaced
 
     def open_lines(self) -> list[ConnectionKiller]:
-        """Return what can be cut: what Django's pool has not lent to another thread."""
+        """Return the connections that can be cut: this thread still has them."""
         return [line for line in list(self.lines.values()) if line.is_attached()]
 
     def do_work(self, work: Work) -> None:
-        """Do the work, in this very thread; raises nothing."""
+        """Do the work in the calling thread; raises nothing."""
         self.doing = RunningWork(work, time.monotonic())
         with _logging_failures():
             self.wrappers = self.wrappers or connections.all()
@@ -253,7 +253,7 @@ class DatabaseThreads:
     def close(self) -> None:
         """End the threads and their connections when their work is done."""
         with self._lock:
-            # Threads abandoned just as they finished may wait in the queue, too.
+            # A thread that was abandoned as it finished may wait for work, too.
             for _ in (*self._hands, *self._abandoned):
                 self._queue.put(None)
             end_before_exit(each.thread for each in (*self._hands, *self._abandoned))
@@ -261,11 +261,11 @@ class DatabaseThreads:
             self._hands = []
 
     def replace_hanging(self, after: float = 0.0) -> None:
-        """Abandon threads that have done the same for `after` seconds; start others.
+        """Abandon threads whose work has taken `after` seconds; start others.
 
-        The others do what is queued behind a hanging statement; the caller of that
-        statement still waits.  Each hanging thread holds a connection, so with
-        `MAX_ABANDONED` of them no other is abandoned.
+        The others do the work that is queued behind a hanging statement; the caller of
+        that statement still waits.  Each hanging thread holds a connection, so at most
+        `MAX_ABANDONED` threads are abandoned.
         """
         now = time.monotonic()
         with self._lock:
@@ -308,7 +308,7 @@ class DatabaseThreads:
         if now - hand.cut_at < AGAIN_S:
             return
         if not hand.open_lines() and waits_for_a_lock(hand.wrappers):
-            # A SQLite file cannot be cut; whoever has its lock will let it go.
+            # A connection to SQLite cannot be cut; the lock will be released.
             return
         with hand.lock:
             if hand.doing is not doing:
@@ -317,11 +317,11 @@ class DatabaseThreads:
             hand.cut_at = now
         cut_connections(hand.open_lines())
         if was_cut:
-            # Its caller was released and its place taken when it was cut first.
+            # At the first cut its caller was released and its place taken.
             return
         logger.warning("%s: the database did not answer in time.", self.name)
         if doing.since >= self._gave_up_at:
-            # It started after the last one was cut off: a new attempt that hangs, too.
+            # This work started after the last cut: a new attempt hangs, too.
             self._patience_factor = min(self._patience_factor * 2, MAX_PATIENCE_FACTOR)
         self._gave_up_at = now
         for each in self._hands:
@@ -366,8 +366,8 @@ class DatabaseThreads:
 def _serve_queue(hand: PoolThread, queue: SimpleQueue[Work | None]) -> None:
     _here.hand = hand
     while (work := _next(queue, hand.idle)) is not None:
-        # Even if it was replaced since, it must do this work: put back, the work might
-        # wait until somebody looks, or for ever if the pool was closed.
+        # A thread that was replaced meanwhile must do this work, too: if it put the
+        # work back, that might wait, even for ever if the pool was closed.
         hand.do_work(work)
         if hand.has_a_successor():
             break
@@ -434,7 +434,7 @@ def _with_connections(function: Callable[[], Value]) -> Value:
 
 
 def _with_open_connections(function: Callable[[], Value]) -> Value:
-    """Do it; if a kept connection turns out broken, once more on a new one."""
+    """Call it; if a kept connection is broken, call it once more on a new one."""
     open_before = [each for each in connections.all() if each.connection is not None]
     try:
         return function()
@@ -456,7 +456,7 @@ writer = DatabaseThreads("mcp-writer")
 log_writer = DatabaseThreads("mcp-log", repeatable=True)
 """Messages to clients wait for no other statement of ours."""
 call_writer = DatabaseThreads("mcp-calls", repeatable=True)
-"""The call log is written behind, and delays nobody."""
+"""The call log is written afterwards, and delays no call."""
 authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
 """Authenticators of the site never wait for a thread of user code."""
 judges = DatabaseThreads("mcp-rules", 2, patience=30.0)

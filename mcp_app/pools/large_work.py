@@ -1,9 +1,9 @@
 """A thread for what takes the loop too long: large bodies are read and checked there.
 
-It is one for the whole process.  Most of that work holds the interpreter's lock, and
-the loop waits for each thread that wants it: with six of them, 16 bodies of 4 MiB at
-once held the loop for seconds, with one for a tenth of that, and took no longer.  Its
-owners take turns, so that one waits for a single piece of another's work.
+One thread serves the whole process.  Most of its work holds the interpreter's lock, and
+the loop waits for each thread that wants the lock.  With 16 bodies of 4 MiB at once,
+six threads blocked the loop for seconds; one thread blocked it for a tenth of that, and
+was as fast.  Owners take turns: each waits for a single piece of another's work.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LargeWork:
         future: Future[Value] = Future()
         context = contextvars.copy_context()
         run = partial(context.run, partial(function, *arguments, **keywords))
-        # What nobody waits for any more holds nothing until its turn.
+        # If nobody waits any more, this list is emptied before its turn.
         work: list[Callable[[], None]] = [partial(self._run_into_future, future, run)]
         with self._lock:
             self._turns.append_item(owner, work)
@@ -87,7 +87,7 @@ class LargeWork:
 
     @contextmanager
     def _without_collections(self) -> Iterator[None]:
-        """Collect no garbage: so many new objects would stop every thread for it."""
+        """Collect no garbage: with so many new objects it would stop every thread."""
         if not gc.isenabled():
             yield
             return

@@ -44,8 +44,8 @@ def start_background_task(
 ) -> asyncio.Task[Value]:
     """Start a coroutine as a task that belongs to no request.
 
-    It begins in an empty context: not in the trace, the language or whatever else the
-    code has set during whose request it happens to begin.
+    It begins in an empty context: it does not take over the trace, the language and so
+    on of the request during which it happens to begin.
     """
     return Context().run(asyncio.ensure_future, work, loop=loop)
 
@@ -71,7 +71,7 @@ def settle_future(
 
 
 async def run_apart(function: Callable[[], Value], name: str) -> Value:
-    """Run a function that may hang in a thread of its own; return what it returns.
+    """Run a function, which may hang, in a thread of its own; return what it returns.
 
     The thread keeps no process alive.  Raise what the function raises.
     """
@@ -112,7 +112,7 @@ def submit(function: Callable[[], object]) -> None:
 
 
 def close_cut() -> None:
-    """Close its broken connections before a call, of all that share them, meets one."""
+    """Close the thread's broken connections, before a call meets one."""
     submit(partial(_close_unusable, _has_connection))
 
 

@@ -49,7 +49,7 @@ class Pump(Executor):
         return await asyncio.wrap_future(self.submit(function))
 
     async def run_uncounted(self, function: Callable[[], Value]) -> Value:
-        """Run work of our own: its statements are none of those that a test counts."""
+        """Run work of our own; a test does not count its statements."""
         return await self.run(partial(_call_uncounted, function))
 
     def wait_for(self, future: Future[Value]) -> Value:
@@ -92,7 +92,7 @@ def _settle_future(future: Future[Any], function: Callable[[], Any]) -> None:
     else:
         future.set_exception(raised)
         if isinstance(raised.__cause__, KeyboardInterrupt):
-            # Who runs the tests wants to stop, whatever was running.
+            # The person who runs the tests wants to stop, whatever was running.
             raise raised.__cause__
 
 

@@ -2,7 +2,7 @@
 
 PostgreSQL takes `statement_timeout`, for a transaction; MariaDB `max_statement_time`
 and MySQL `MAX_EXECUTION_TIME`, for a statement; SQLite asks a progress handler.
-Nothing of it outlasts the block, so that the connection has its own limits afterwards.
+No limit outlasts its block: afterwards the connection has its own limits again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_LIMIT_MS: Final = 2**31 - 1
 """PostgreSQL refuses more: 24 days."""
 
 SHORTENED: Final = 0.9
-"""The share of the time that is limited again once less of it is left."""
+"""If less than this share of a limit is left, the limit is set again."""
 
 _INSTRUCTIONS: Final = 10_000
 """Of SQLite's machine, between two looks at the clock: less than a millisecond."""
@@ -37,7 +37,7 @@ class TimeIsUp(Exception):
 
 
 def limit_transaction(alias: str, seconds: float) -> None:
-    """Let PostgreSQL end statements of the open transaction; others do not."""
+    """Let PostgreSQL end statements of the open transaction; other databases do not."""
     connection = connections[alias]
     if connection.vendor == "postgresql":
         limit = f"{_milliseconds(seconds)}ms"
@@ -47,10 +47,10 @@ def limit_transaction(alias: str, seconds: float) -> None:
 
 @contextmanager
 def time_limit(alias: str, seconds: float) -> Iterator[None]:
-    """End what the statements inside do on a database after so many seconds.
+    """Give the statements of the block so many seconds on a database.
 
-    Raises `TimeIsUp` then, and for a statement that begins later.  On PostgreSQL it is
-    a transaction.  Other databases than these four only get no further statement.
+    Raises `TimeIsUp` at the limit, and for a statement that begins later.  On
+    PostgreSQL the block is a transaction.  Other databases only get no later statement.
     """
     connection: Any = connections[alias]
     product = connection.vendor
@@ -97,7 +97,7 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
     with transaction.atomic(using=connection.alias):
         before = None
         if connection.savepoint_ids:
-            # Only the outermost transaction would take the limit back.
+            # Only the end of the outermost transaction would undo the limit.
             with connection.cursor() as cursor:
                 cursor.execute("SHOW statement_timeout")
                 before = cursor.fetchone()[0]
@@ -113,7 +113,7 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
 
 
 def _limiting_again(alias: str, clock: _Clock) -> Callable[..., Any]:
-    """Give what comes after a long statement only what is left of the time."""
+    """After a long statement, limit the next ones to the time that is left."""
     limit = clock.seconds_left
 
     def execute_with_rest(

@@ -1,4 +1,4 @@
-"""A fair queue of many owners: who asks for much waits, and others do not."""
+"""A fair queue of many owners: an owner with much work does not delay the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 Item = TypeVar("Item")
 
 GUESS: Final = "?"
-"""Keys of people that nobody knows begin so: a session, a connection."""
+"""Keys of unknown people begin with this; they name a session or a connection."""
 
 
 class Owner(NamedTuple):
@@ -33,7 +33,7 @@ def is_anyone(owner: Owner) -> bool:
 class Turns(Generic[Item]):
     """Items in turn, one of each person; then those of strangers, one of each address.
 
-    What one owner has put is taken in that order.  Not for several threads at once.
+    The items of one owner keep their order.  Not for several threads at once.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Turns(Generic[Item]):
                     items = waiting.pop(person)
                     item = items.popleft()
                     if items:
-                        # What else the person has put is last in turn.
+                        # The person's other items come last in turn.
                         waiting[person] = items
                     return item
         raise LookupError("Nothing waits that may begin.")

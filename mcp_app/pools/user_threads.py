@@ -1,9 +1,9 @@
 """The threads that run synchronous user code.
 
-At most `size` calls run at the same time, and one more of each person who has none
-running; of all whose address is not known only one more.  What finds no thread waits
-for its turn, which goes from person to person.  A thread that waits for a person's
-answer, or whose call has exceeded its time limit, is not counted: a substitute starts.
+At most `size` calls run at the same time, and one more for each person who has none
+running; all callers whose address is not known share one more.  Other calls wait for
+their turn, which goes from person to person.  A thread that waits for a person's answer
+is not counted, nor is one whose call has exceeded its time limit: a substitute starts.
 There are never more than four times `size` threads, and at most half of them wait or
 hang for one person.  Strangers, who have not signed in, have half of them together.
 """
@@ -67,8 +67,8 @@ class UserThreads:
     """A pool of daemon threads: a call that never ends does not keep a process alive.
 
     A job that may begin is counted, and goes to the queue of the threads.  A thread
-    whose job is not counted gives its place to another.  When it goes on, there is one
-    too many for a moment, and the next one that is done ends.
+    whose job is not counted gives its place to another.  When that job goes on, there
+    is one thread too many for a moment: the next one that has finished its job ends.
     """
 
     def __init__(self, size: int) -> None:
@@ -113,7 +113,7 @@ class UserThreads:
         self._start_threads()
 
     def count_job(self, job: Job) -> None:
-        """Count a job that goes on, even if all places are taken; not one given up."""
+        """Count a job that goes on, even beyond `size`, unless it was given up."""
         with self._lock:
             if job in self._uncounted and not job.is_unwanted:
                 self._uncounted.remove(job)
@@ -129,7 +129,7 @@ class UserThreads:
             self.count_job(job)
 
     def give_up_job(self, job: Job) -> None:
-        """Give a job up; if a thread has started it, that loses its place."""
+        """Give a job up; if a thread has started it, the thread loses its place."""
         is_unbegun = job.claim()
         with self._lock:
             # Its thread may have finished at this moment: then it keeps its place.
@@ -188,7 +188,7 @@ class UserThreads:
         counted = begun - len(self._uncounted)
         if counted < self.size or owner in self._running:
             return counted < self.size
-        # Whoever is guessed may be one of many that are the same: one more for all.
+        # Many guessed owners may be the same caller: they share one more place.
         return counted == self.size or not owner.person.startswith(GUESS)
 
     def _begin_job(self, job: Job) -> None:
@@ -226,7 +226,7 @@ class UserThreads:
             self._begin_others()
 
     def _end_job(self, job: Job) -> None:
-        """Forget a job; nothing is to be done if it has not begun, or has ended."""
+        """Forget a job; do nothing if it has not begun, or has ended already."""
         if job.counted:
             self._subtract_running(job)
         elif job in self._uncounted:
@@ -247,7 +247,7 @@ class UserThreads:
     # -- threads --------------------------------------------------------------------
 
     def _start_threads(self) -> bool:
-        """Start the threads that lack; return whether any thread can take a job."""
+        """Start the missing threads; return whether any thread can take a job."""
         while True:
             with self._lock:
                 if self._begun <= self._threads:
