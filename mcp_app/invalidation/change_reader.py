@@ -132,8 +132,8 @@ def missed_since(number: int) -> MissedTopics:
     """Return what changed after a number; blocks, one statement.
 
     Kinds that are not announced are left out.  Each GET stream that opens records a
-    change of its session: of many clients that reconnect at once, each would read those
-    of all.
+    change of its session.  If many clients reconnect at once, each would read the
+    changes of all.
     """
     result = _CheckResult(number, without=_UNTOLD)
     if number < result.floor or number > result.number or result.is_too_large:

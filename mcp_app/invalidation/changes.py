@@ -209,7 +209,7 @@ class ResourceSubscriptions:
         self._streams: Counter[str] = Counter()
 
     def begin(self, uris: Iterable[str]) -> None:
-        """Count one more stream that watches these."""
+        """Count one more stream that watches these URIs."""
         self._streams.update(uris)
 
     def end(self, uris: Iterable[str]) -> list[str]:
@@ -232,7 +232,7 @@ class ResourceSubscriptions:
                 rows.watch(self._worker_id, new)
 
     def delete_rows(self, uris: Iterable[str]) -> None:
-        """Delete the rows of these; blocks."""
+        """Delete the rows of these URIs; blocks."""
         rows = Subscription.objects.of_worker(self._worker_id)
         for batch in batches(list(uris)):
             rows.filter(uri_digest__in=[digest(each) for each in batch]).unwatch()

@@ -43,7 +43,7 @@ def compact() -> None:
 
 
 def connect() -> None:
-    """Compact after every thousandth change row: perhaps no process runs that would."""
+    """Compact after every thousandth change row: perhaps no other process does it."""
     many_written.connect(_many_written)
 
 
@@ -90,7 +90,7 @@ def _expired_topics(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
 def _compact_some() -> int:
     using = router.db_for_write(Change)
     with own_transaction(using):
-        # Before the read: two that delete rows would wait for each other.
+        # Lock before the read: two that delete rows would wait for each other.
         if not _lock_counter(using):
             return 0
         rows = list(Change.objects.using(using).order_by("id")[:BATCH])

@@ -104,7 +104,7 @@ class Doorbell:
                     await layer.group_discard(GROUP, channel)
 
     def _is_worth_logging(self, record: logging.LogRecord) -> bool:
-        """Return whether a layer's log line is more than that its server is away."""
+        """Return False for a layer's log line that only says its server is away."""
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, Exception) or self._loop.is_closed():
             return True
@@ -133,11 +133,11 @@ class Doorbell:
 
 
 async def _receive_ring(layer: Any, channel: str) -> bool:
-    """Wait for a message; return False if none came for as long as a client reads."""
+    """Wait for a message; return False if none came before the client's timeout."""
     try:
         await layer.receive(channel)
     except Exception as error:
-        # That of redis-py reads for 5 s, and `channels_redis.core` waits for as long.
+        # redis-py reads for 5 s, and `channels_redis.core` waits for as long.
         if type(error).__name__ != "TimeoutError":
             raise
         return False

@@ -1,7 +1,7 @@
-"""Writes into the outbox what happens to rows of models that code opens with events.
+"""Writes into the outbox what happens to rows of models for which code opens events.
 
-It is written by the transaction that changes the row.  Only the key is kept: who is
-told reads the row, with their own rights.
+The transaction that changes the row writes the event.  Only the row's key is kept: a
+receiver reads the row, with the receiver's own rights.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from mcp_app.models.transactions import in_atomic, tells_of_commits
 from mcp_app.protocol import jsonrpc
 
 MAX_KEYS: Final = 1_000
-"""Beyond so many rows of one bulk operation, one row stands for them all."""
+"""If a bulk operation changes more rows, one event stands for them all."""
 CREATED, CHANGED, DELETED = "created", "changed", "deleted"
 connected: Final[dict[str, RowEvents]] = {}
-"""What is written, by topic; empty on a site that opens no events."""
+"""The events that are written, by topic; empty on a site that opens none."""
 _in_bulk: ContextVar[bool] = ContextVar("mcp_bulk", default=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowEvents:
-    """What of a model's rows is written: `on` says what, `watch` has columns by name.
+    """The events of a model's rows: `on` says which, `watch` has columns by name.
 
-    `cause` answers whose call runs.  Rows of proxies and subclasses are the model's.
+    `cause` returns whose call runs.  Rows of proxies and subclasses count, too.
     """
 
     topic: str
@@ -44,7 +44,7 @@ class RowEvents:
     cause: Callable[[], str]
 
     def connect(self) -> None:
-        """Write from now on."""
+        """Write events from now on."""
         connected[self.topic] = self
         for sender in self.model._meta.apps.get_models(include_auto_created=True):
             # Without a sender, Django would read all rows of any model to delete them.
@@ -61,7 +61,7 @@ class RowEvents:
     # -- single rows -------------------------------------------------------------------
 
     def _note_values(self, instance: Model, using: str, raw: bool, **_: Any) -> None:
-        """Keep what the watched columns have before a save; a save may be nested."""
+        """Keep the watched columns' values before a save; a save may be nested."""
         if not raw:
             rows = self.model._base_manager.using(using)
             values = self.watched_values(rows.filter(pk=self._key_of(instance)))
@@ -98,7 +98,7 @@ class RowEvents:
     def _write_single(
         self, on: str, instance: Model, using: str, changed: Sequence[str] = ()
     ) -> None:
-        """Write a row; after `MAX_KEYS` in one transaction, only that there are more.
+        """Write an event; after `MAX_KEYS` in one transaction, one for all the others.
 
         So an import costs no more than a bulk operation.
         """
@@ -108,7 +108,7 @@ class RowEvents:
             count.rows += 1
         elif count.rows == MAX_KEYS:
             self.record_many(on, using, self.watch)
-            # A savepoint that is rolled back takes this along, too.
+            # If a savepoint is rolled back, this is undone with it.
             transaction.on_commit(_Count(count.of, MAX_KEYS + 1), using=using)
 
     def _key_of(self, instance: Model) -> Any:
@@ -117,7 +117,7 @@ class RowEvents:
     # -- many rows ---------------------------------------------------------------------
 
     def record_creation(self, rows: Sequence[Model], using: str) -> None:
-        """Write that rows were inserted together, whose keys may be unknown."""
+        """Write that rows were inserted together; their keys may be unknown."""
         keys = [self._key_of(row) for row in rows]
         if len(keys) > MAX_KEYS or None in keys:
             self.record_many(CREATED, using)
@@ -125,7 +125,7 @@ class RowEvents:
             self._write(using, [self._data(CREATED, key) for key in keys])
 
     def record_update(self, before: Mapping[Any, Sequence[Any]], using: str) -> None:
-        """Write that rows were updated, whose watched columns had these values."""
+        """Write that rows were updated; the watched columns had the values `before`."""
         rows = self.model._base_manager.using(using).filter(pk__in=[*before])
         after = self.watched_values(rows) if self.watch else before
         data = []
@@ -141,7 +141,7 @@ class RowEvents:
         self._write(using, [{"on": on, "changed": changed, "many": True}])
 
     def watched_values(self, rows: QuerySet[Any]) -> Mapping[Any, Sequence[Any]]:
-        """Return the values by keys, of one more row than is named one by one."""
+        """Return the values by key, of at most one row more than `MAX_KEYS`."""
         columns = [each.attname for each in self.watch.values()]
         key = self.model._meta.pk.attname
         values = rows.order_by().values_list(key, *columns)[: MAX_KEYS + 1]
@@ -160,20 +160,20 @@ class RowEvents:
         if using == router.db_for_write(Occurrence) or not tells_of_commits(using):
             Occurrence.objects.record(rows)
         else:
-            # Each by itself: a savepoint that is rolled back takes its own along.
+            # One callback for each: a savepoint that is rolled back drops its own.
             write = partial(Occurrence.objects.record, rows)
             transaction.on_commit(write, using=using, robust=True)
 
 
 @dataclass(slots=True)
 class _Count:
-    """How many rows of a topic a transaction has written, each by itself."""
+    """How many single rows of a topic a transaction has written."""
 
     of: tuple[str, str]
     rows: int = 0
 
     def __call__(self) -> None:
-        """Do nothing: it stands among what the commit calls, to end with it."""
+        """Do nothing: it is a commit callback only to end with the transaction."""
 
 
 def _count_in_transaction(using: str, of: tuple[str, str]) -> _Count:
@@ -181,7 +181,7 @@ def _count_in_transaction(using: str, of: tuple[str, str]) -> _Count:
         return _Count(of)
     connection = connections[using]
     entries = connection.run_on_commit
-    # A site may let each row call something, too: all that is looked at once.
+    # A site may add callbacks for each row, too: remember where the count stands.
     places: dict[Any, int] = vars(connection).setdefault("mcp_counts", {})
     at = places.get(of, 0)
     near: object = entries[at][1] if at < len(entries) else None
@@ -204,7 +204,7 @@ def _is_among(name: str, column: Any, fields: Collection[str]) -> bool:
 
 
 def _differs(column: Any, before: Any, value: Any) -> bool:
-    """Whether a value is another one; what the database reckons counts as such."""
+    """Whether a value differs; one that the database computes counts as different."""
     if isinstance(column, FileField):
         return str(value or "") != (before or "")
     try:

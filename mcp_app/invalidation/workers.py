@@ -140,7 +140,7 @@ class PeerMonitor:
         }
 
 
-# What rooms use that may not import `models`.
+# For rooms that may not import `models`.
 __all__ = [
     "MAX_REASON_LENGTH",
     "MOST_BROKEN",
@@ -156,8 +156,8 @@ TRUSTED = 10.0
 """After this many seconds without renewing its row, a process checks on every request:
 soon the others will take it for dead, and no longer wait for it."""
 KEPT_MS = 2 * 3_600_000
-"""Rows of dead processes are kept for longer than the database's clock may jump, or a
-live one would have no row until its next heartbeat."""
+"""Rows of dead processes are kept for longer than the database's clock may jump.
+Otherwise a live process might have no row until its next heartbeat."""
 
 
 class WorkerRow:
@@ -306,9 +306,9 @@ def delete_workers(workers: QuerySet[Worker]) -> int:
 
 
 # -- stops -----------------------------------------------------------------------------
-# Stops and starts; they have taken effect in every process when these return.
+# When these functions return, a stop or start has taken effect in every process.
 #
-# For synchronous code: inside a transaction, its commit waits.
+# For synchronous code: inside a transaction, the commit waits instead.
 
 
 def stop(
