@@ -1,4 +1,4 @@
-"""The ways in: entries of `MCP["AUTHENTICATION"]` and the code that verifies."""
+"""Authenticators: entries of `MCP["AUTHENTICATION"]` and the code that verifies."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 # -- sessions --------------------------------------------------------------------------
 # Users who are signed in to the site, by its session cookie.
 #
-# A browser sends the cookie by itself, whatever page asks: so the CSRF token has to be
-# there, as Django checks it, and an Origin, for each request.
+# A browser sends the cookie by itself, even for pages of other sites.  So each request
+# needs a CSRF token, which Django checks, and an Origin header.
 
 NO_ORIGIN: Final = (
     "The Origin header is missing. Users who are signed in with a session can call"
@@ -61,7 +61,7 @@ def django_session(request: AuthenticationRequest) -> Principal | None:
     Raises Refused (403) where the CSRF token or the Origin is missing or wrong.  Which
     origins are allowed was looked at before; Django's own check looks again.
     """
-    # For Django's check a GET is harmless; here it opens a stream.
+    # Django's check accepts every GET; here a GET opens a stream.
     site = site_request(request, method="POST")
     cookie = site.COOKIES.get(settings.SESSION_COOKIE_NAME)
     if not cookie:
@@ -73,16 +73,16 @@ def django_session(request: AuthenticationRequest) -> Principal | None:
         return None
     if doubt := _cross_site_reason(request, site):
         if b"authorization" in request.headers.raw:
-            # Perhaps it is a program's: the next way in looks at what it shows.
+            # This may be a program: the next authenticator looks at its header.
             return None
         raise RequestRefused(403, doubt)
     return principal_of_user(user, kind=SESSION, client=SESSION)
 
 
 def _cross_site_reason(request: AuthenticationRequest, site: HttpRequest) -> str:
-    """Return why a page of another site may have sent it, "" for no reason."""
+    """Return why a page of another site may have sent the request, "" if none."""
     headers = request.headers
-    # Browsers send no Origin with a GET to where the page is from; they say so.
+    # For a GET to its own site, a browser sends Sec-Fetch-Site and no Origin.
     own_page = headers.get(b"sec-fetch-site") == SAME_ORIGIN
     if headers.get(b"origin") is None and not (request.method == "GET" and own_page):
         return NO_ORIGIN
@@ -99,13 +99,13 @@ class _CsrfCheck(CsrfViewMiddleware):
 
 
 def _read_only_session(key: str) -> SessionBase:
-    """Return the site's session of this key, which is never written from here.
+    """Return the site's session of this key; it is never written from here.
 
-    One that is over, or of a former secret key, would get another id, of which the
-    browser would not be told.
+    If the session is over, or was signed with a former secret key, Django would give it
+    a new key, and the browser would not learn it.
     """
     session: SessionBase = import_module(settings.SESSION_ENGINE).SessionStore(key)
-    # Not a class of our own: the name of the class is in the salt of what is signed.
+    # Not a subclass: the name of the class is in the salt of signed sessions.
     vars(session).update(dict.fromkeys(("cycle_key", "flush", "save"), _do_nothing))
     return session
 
@@ -114,9 +114,9 @@ def _do_nothing(*_: object, **__: object) -> None: ...
 
 
 def _ask_cache(session: SessionBase) -> None:
-    """Read from the cache of sessions, so that it raises its error if it is away.
+    """Read from the session cache, so that a cache that is down raises its error.
 
-    Django's sessions take a cache that cannot be reached for an empty one.
+    Django's sessions treat a cache that cannot be reached as empty.
     """
     from django.contrib.sessions.backends.cache import SessionStore  # noqa: PLC0415
 
@@ -134,18 +134,18 @@ SESSION_INSTEAD = "mcp_app.authentication.django_session"
 
 
 class Unusable(ImproperlyConfigured):
-    """An entry that cannot verify anybody; the sentence follows its name."""
+    """An entry that cannot verify anybody; the message follows the entry's name."""
 
 
 class BringsCsrf(Unusable):
-    """A session is no way in through Django REST framework."""
+    """Session authentication through Django REST framework is not accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
-    """What verifies, by its name in the settings.
+    """An entry that verifies callers, by its name in the settings.
 
-    `kind` is the one of our kinds that it may say, "" for what a site made.
+    `kind` is the reserved kind that its principals may have, "" for code of the site.
     """
 
     name: str
@@ -153,19 +153,19 @@ class Authenticator:
     kind: str
     is_async: bool
     keeps: bool
-    """Whether its answers to the same Authorization header are kept."""
+    """Whether its answers are cached by the Authorization header."""
     issuer: str = ""
-    """Who signs the tokens that it takes, "" for nobody else."""
+    """The external issuer whose tokens it accepts, "" for none."""
 
     @property
     def offers_sign_in(self) -> bool:
-        """Whether programs sign in at this site to come in by it."""
+        """Whether programs sign in at this site to use this authenticator."""
         return self.authenticate is oauth
 
 
 @cache
 def authenticator(name: str) -> Authenticator:
-    """Return the way in that the settings have by this name; raises Unusable."""
+    """Return the authenticator of this name in the settings; raises Unusable."""
     value = mcp_settings.authentication[name]
     for problem in entry_problems(value):
         raise Unusable(f'MCP["AUTHENTICATION"][{name!r}] {problem}')
@@ -175,7 +175,7 @@ def authenticator(name: str) -> Authenticator:
     except Unusable as error:
         raise type(error)(f'MCP["AUTHENTICATION"][{name!r}]: {error}') from None
     if kind == ISSUER:
-        # It keeps its answers itself, none longer than its token is good.
+        # An issuer caches its answers itself, none longer than its token is valid.
         entry, authenticate = replace(entry, cache=""), issuer(name, entry.options)
     keeps = entry.cache == BY_HEADER
     if keeps and kind in _LOOK_FURTHER:
@@ -195,7 +195,7 @@ def authenticator(name: str) -> Authenticator:
 
 @cache
 def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | None:
-    """Return the ways in of these names, None where the settings lack one.
+    """Return the authenticators of these names, None if the settings lack one.
 
     Raises Unusable.
     """
@@ -205,7 +205,7 @@ def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | Non
 
 
 def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
-    """Return who issues tokens for a server with these ways in, in their order.
+    """Return the issuers of tokens for these authenticators, in their order.
 
     `origin` is this site's, which is the issuer if programs sign in here.
     """
@@ -215,12 +215,12 @@ def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
 
 
 def sign_in_names() -> frozenset[str]:
-    """Return the names of the ways by which programs sign in at this site."""
+    """Return the names of authenticators by which programs sign in at this site."""
     return _entry_names_of(oauth)
 
 
 def token_names() -> frozenset[str]:
-    """Return the names of the ways that accept access tokens of this site."""
+    """Return the names of authenticators that accept access tokens of this site."""
     return _entry_names_of(access_token)
 
 
@@ -243,7 +243,7 @@ def _clear_caches(*, setting: str, **_: object) -> None:
 
 
 def import_verifier(path: str) -> tuple[Authenticate, str]:
-    """Return what has this path, and its kind where it is ours; raises Unusable."""
+    """Return the object at this path, and its kind if it is ours; raises Unusable."""
     try:
         target = import_string(path)
     except (ImportError, TypeError, ValueError) as error:
@@ -264,11 +264,11 @@ _OURS: dict[Any, str] = {
     issuer: ISSUER,
 }
 _LOOK_FURTHER = frozenset(_OURS.values())
-"""Cookies and addresses are not in the header by which answers are kept."""
+"""They also look at cookies or addresses; the cache knows only the header."""
 
 
 def _drf_bridge(path: str, authentication: type) -> Bridge:
-    # Whoever inherits from it has imported it: a site without it need not.
+    # A subclass has imported the framework; other sites need not install it.
     drf = sys.modules.get("rest_framework.authentication")
     if drf is None or not issubclass(authentication, drf.BaseAuthentication):
         raise Unusable(

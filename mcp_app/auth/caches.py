@@ -1,4 +1,4 @@
-"""Caches of half a minute for what the database or the site's code has said."""
+"""Caches, for half a minute, of answers from the database or the site's code."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mcp_app.interface.principal import AuthenticationRequest
 # -- aged cache ------------------------------------------------------------------------
 # A cache of what was read from the database or a site's code, for half a minute.
 #
-# One shape for all that ask "cached, else found":
+# All callers use it in the same way:
 #
-#     value = cache.cached(key) or await cache.find(key, load)
+#     value = cache.cached_value(key) or await cache.find_or_load(key, load)
 
 MAX_AGE_S: Final = 30.0
-"""An entry is read again after so long, to catch changes made outside Django."""
+"""After this time an entry is read again, to catch changes made outside Django."""
 MAX_ENTRIES: Final = 10_000
 
 Key = TypeVar("Key")
@@ -48,8 +48,8 @@ class AgedCache(Generic[Key, Value]):
     ) -> Value:
         """Return the cached value of a key, else what `load` returns.
 
-        That is cached from the moment when loading began, unless it is None or
-        `forget_all` was called meanwhile.
+        The loaded value is cached unless it is None or `forget_all` was called
+        meanwhile.  Its age counts from the start of loading.
         """
         if (cached := self.cached_value(key)) is not None:
             return cached
@@ -79,7 +79,7 @@ class AgedCache(Generic[Key, Value]):
 Result = TypeVar("Result")
 
 _KEY = secrets.token_bytes(32)
-"""Nobody outside of this process can tell which header a digest is of."""
+"""Without this secret, nobody can tell which header a digest is of."""
 
 
 class AuthenticationCache(AgedCache[bytes, Any]):

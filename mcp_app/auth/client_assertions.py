@@ -1,6 +1,6 @@
 """Client assertions: JWTs by which a program proves who it is (RFC 7523, section 2.2).
 
-What is raised here (`AuthenticationFailed`) is for the log, not for the program.
+The messages of `AuthenticationFailed` here are for the log, not for the program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_JTI_LENGTH: Final = 200
 
 @sensitive_variables()
 def read_jwt(text: str) -> UnverifiedToken:
-    """Return a JWT as it came, whose algorithm is one of ours."""
+    """Return an unverified JWT; its algorithm is one of ours."""
     parts = [decode_part(each) for each in text.split(".", 2)[:2]]
     header, claims = parts if len(parts) > 1 else (None, None)
     if len(text) > MAX_ASSERTION_LENGTH or header is None or claims is None:
@@ -49,7 +49,7 @@ def verify_assertion(
 ) -> dict[str, Any]:
     """Return the claims of an assertion that one of its client's keys has signed.
 
-    `keys` are JWKs, `issuer` is ours.  Whether its `jti` was used is not looked at.
+    `keys` are JWKs, `issuer` is this site's.  Whether `jti` was used is not checked.
     """
     algorithm = assertion.header["alg"]
     kid = assertion.header.get("kid") if len(keys) > 1 else None
@@ -64,8 +64,8 @@ def verify_assertion(
 
 @sensitive_variables()
 def check_claims(claims: Mapping[str, Any], issuer: str) -> None:
-    """Raise if signed claims are not for our issuer, too long good, or have no id."""
-    # URL libraries add the slash.
+    """Raise if claims are not for our issuer, are valid too long, or have no id."""
+    # Some URL libraries add the slash.
     if claims["aud"] not in (issuer, f"{issuer}/", [issuer], [f"{issuer}/"]):
         raise AuthenticationFailed(f"Its aud is not {issuer}.")
     if claims["exp"] > time.time() + MAX_LIFETIME_S:

@@ -1,7 +1,7 @@
-"""Companies decide who comes in: `MCP["OAUTH"]["issuers"]`, and their ID-JAGs.
+"""Companies that decide who signs in: `MCP["OAUTH"]["issuers"]`, and their ID-JAGs.
 
-An ID-JAG (RFC 7523, section 2.1) says who sits at which program.  `verify_grant` runs
-on the loop, `answer_grant` in a thread.  A wrong entry of the settings is off alone.
+An ID-JAG (RFC 7523, section 2.1) names a person and a program.  `verify_grant` runs on
+the loop, `answer_grant` in a thread.  If an entry is wrong, only that entry is off.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EntryShape(EntryOptions, extra="forbid"):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Company:
-    """An entry that can be used; `secrets` are by client ids, "" for no proof."""
+    """A usable entry; `secrets` are by client id, "" if a client needs no proof."""
 
     name: str
     entry: EntryShape
@@ -73,7 +73,7 @@ class Company:
 
     @sensitive_variables()
     def admits_client(self, credentials: requests.ClientCredentials) -> bool:
-        """Whether a client of it has proved itself; told in constant time."""
+        """Whether the credentials are those of a client; takes constant time."""
         secret = self.secrets.get(credentials.client_id)
         shown = credentials.secret if secret else ""
         return secret is not None and compare_digest(secret.encode(), shown.encode())
@@ -131,7 +131,7 @@ def _read_company(name: str, values: Any) -> Company:
 async def verify_grant(
     text: str, companies: Sequence[Company], client_id: str, issuer: str
 ) -> tuple[Company, dict[str, Any]]:
-    """Return who signed an ID-JAG, and its claims, if the client is theirs.
+    """Return the company that signed an ID-JAG for this client, and its claims.
 
     `issuer` is ours.  Raises `AuthenticationFailed`, `AuthenticationUnavailable`.
     """
@@ -170,7 +170,7 @@ def answer_grant(
     try:
         return issue()
     except IntegrityError:
-        # Another process made the row in this moment: now it is there.
+        # Another process made the row at the same moment: now it exists.
         return issue()
 
 
@@ -180,7 +180,7 @@ def _find_person(company: Company, claims: Mapping[str, Any]) -> Any:
         domains = [each.lower() for each in company.entry.domains]
         if not domain.isascii() or domain.lower() not in domains:
             raise AuthenticationFailed("Its email is of no domain of the entry.")
-        # The settings vouch for addresses, if the issuer does not deny it.
+        # The settings vouch for these addresses, unless the issuer denies it.
         claims = {"email_verified": True, **claims}
     user = find_user(company.options, claims)
     principal_of_user(user, kind=ISSUER, client=company.name)
@@ -218,7 +218,7 @@ def _issue_key(
 def _open_connection(
     company: Company, client_id: str, user: Any, server: Server, now: datetime
 ) -> Connection:
-    """Return the app of these four; what people narrowed or ended of it stays so."""
+    """Return or make the app of these four; what people narrowed or ended stays so."""
     using = router.db_for_write(AccessToken)
     four = json.dumps([company.name, client_id, str(user.pk), server.pk])
     columns = {"user": user, "made_with": uuid5(NAMESPACE_OID, four)}
@@ -248,7 +248,7 @@ def _open_connection(
     is_theirs = row.revoked is not None and connection.ended != Connection.Ended.CLIENT
     if is_theirs or (until is not None and until <= now):
         raise OAuthError("invalid_grant", "This connection was ended at the site.")
-    # Its keys and its streams, which are of its family, end.
+    # End its keys, and the streams of its old family.
     IssuedToken.objects.using(using).filter(token=row).delete()
     row.family, row.revoked, connection.ended = token_hex(16), None, ""
     connection.save(update_fields=["ended"])

@@ -1,9 +1,9 @@
 """Connected apps: what a person allows, what a program gets for it, and the end.
 
-Everything here blocks.  Whatever is sent twice is answered alike: code and refresh
-tokens are computed from what was sent, so that an answer that was lost on its way can
-be asked for again.  A row is locked while it is looked at and changed; an end that a
-request causes is committed although the request is refused.
+Everything here blocks.  If the consent page or a refresh request is sent twice, it gets
+the same code or refresh token, because these are computed from what was sent.  So a
+lost answer can be asked for again.  A row is locked before it is read and changed.  If
+a request is refused and ends an app, that end is committed.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ MAX_KEYS: Final = 32
 """Keys of an app that are good at the same time; one more ends the oldest."""
 MAX_KEYS_PER_MINUTE: Final = 40
 STEPS: Final = 3
-"""So far behind the current refresh token an earlier one may be."""
+"""How many steps an earlier refresh token may be behind the current one."""
 MACHINE_LASTS: Final = timedelta(hours=1)
-"""So long a machine takes its answer for good at most."""
+"""How long the answer to a machine is valid at most."""
 ASK_AGAIN: Final = timedelta(days=1)
-"""So long a program can ask for an answer that it never got."""
+"""How long a program can ask again for an answer that it never got."""
 
 HAS_ENDED: Final = "The connection has ended. Sign in again."
 
@@ -76,12 +76,12 @@ P = ParamSpec("P")
 
 
 class PageUsed(Exception):
-    """The consent page was sent before, and its code was used, or is too old."""
+    """The consent page was sent before, and its code was used or has expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A program that wants to be let in; `host` is that of its document, or ""."""
+    """A program that wants to sign in; `host` is that of its document, or ""."""
 
     client_id: str
     name: str
@@ -94,9 +94,9 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a person allows a program at a server, and what it asked for at most.
+    """What a person allows a program at a server, and the most that it asked for.
 
-    `tags` are words, none for all; `until` is when it ends at the latest.
+    `tags` are words, "" stands for all.  `until` is the latest end.
     """
 
     user: AbstractBaseUser
@@ -112,10 +112,10 @@ class Grant:
 def store_grant(
     grant: Grant, idempotency_key: UUID
 ) -> tuple[Secret, AccessToken | None]:
-    """Store what a person allows on the page `made_with`; return the code and the row.
+    """Store what a person allows on the consent page; return the code and the row.
 
-    The same page gives the same code while that is good and unused, else `PageUsed`;
-    the row is None then.  Raises `ValidationError`.
+    The same `idempotency_key` returns the same code, and None for the row, while the
+    code is valid and unused; later it raises `PageUsed`.  Raises `ValidationError`.
     """
     code = _code_of_page(idempotency_key)
     if code is not None:
@@ -125,7 +125,7 @@ def store_grant(
         with own_transaction(_database_alias()):
             row = _create_connection(grant, idempotency_key, code)
     except (IntegrityError, ValidationError):
-        # Two presses at once: the other one was faster.
+        # The page was sent twice at once: the other request was faster.
         again = _code_of_page(idempotency_key)
         if again is None:
             raise
@@ -136,7 +136,7 @@ def store_grant(
 @sensitive_variables("code")
 def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
-    # If a host is too long for the column, its end stays: that tells whose it is.
+    # If a host is too long for the column, its end is kept: that shows the owner.
     max_length, name = AccessToken._meta.get_field("name").max_length or 0, client.name
     row = AccessToken.objects.make_app(
         grant.server,
@@ -179,9 +179,9 @@ def _code_of_page(idempotency_key: UUID) -> Secret | None:
 def in_transaction(
     work: Callable[P, JsonObject | OAuthError],
 ) -> Callable[P, JsonObject]:
-    """Run it in one transaction, again after a conflict; its frames are secret.
+    """Run `work` in one transaction, again after a conflict; hide its variables.
 
-    A refusal that is raised leaves all as it was; one that is returned is committed.
+    If `work` raises a refusal, nothing is stored; if it returns one, its changes are.
     """
     secretly = sensitive_variables()(work)
 
@@ -207,9 +207,9 @@ def exchange_code(
 ) -> JsonObject | OAuthError:
     """Return what a program gets for a code (RFC 6749, section 5.1).
 
-    `slug` is the server that the request names, None if it names none; raises
-    `OAuthError`.  A wrong attempt changes nothing; a code that is shown a second time,
-    with all that belongs to it, ends the app.
+    `slug` is the server that the request names, None if it names none.  Raises
+    `OAuthError`.  A wrong attempt changes nothing.  If a used code is sent again and
+    all else is right, the app ends.
     """
     row = Connection.objects.filter(code=digest(grant.code)).first()
     connection, now = _lock_open("code", row, client_id, slug), timezone.now()
@@ -241,11 +241,11 @@ def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
 def refresh_tokens(
     client_id: str, grant: RefreshGrant, slug: str | None
 ) -> JsonObject | OAuthError:
-    """Return a new key, and the refresh token that follows (RFC 6749, section 6).
+    """Return a new key and the next refresh token (RFC 6749, section 6).
 
-    Raises `OAuthError`.  One that was followed already gets its successor again, if its
-    answer may have been lost or others asked at the same time; else it ends the app,
-    because somebody else may have it.
+    Raises `OAuthError`.  A token that has a successor gets the current one again if its
+    answer may have been lost, or if requests overlapped.  In all other cases its use
+    ends the app, because somebody else may have it.
     """
     row = _of_refresh_token(grant.refresh_token)
     connection, now = _lock_open("refresh token", row, client_id, slug), timezone.now()
@@ -274,7 +274,7 @@ def _of_refresh_token(token: str) -> Connection | None:
 def _current_refresh_token(
     connection: Connection, token: str, now: datetime
 ) -> str | None:
-    """Return the current refresh token for an earlier one that may have it again."""
+    """Return the current refresh token if the sender of an earlier one may get it."""
     age, later = now - (connection.refreshed or now), [token]
     for step in range(1, STEPS + 1):
         later = [
@@ -290,7 +290,7 @@ def _current_refresh_token(
 
 @in_transaction
 def revoke_token(client_id: str, token: str) -> JsonObject:
-    """End the app of a token that its program shows (RFC 7009), or a program's key."""
+    """Revoke a token of a program (RFC 7009): end its app, or delete its key."""
     connection = _of_refresh_token(token)
     if connection is None and texts.is_access(token):
         rows = Connection.objects.filter(token__issued__digest=digest(token))
@@ -300,10 +300,10 @@ def revoke_token(client_id: str, token: str) -> JsonObject:
         if current is not None:
             _end_connection(current, Ended.CLIENT)
     keys = IssuedToken.objects.using(_database_alias()).filter(digest=digest(token))
-    # The row of a program, which has no connection, stays as it is.
+    # Only the key of a program is deleted.  Its access token stays as it is.
     for key in keys.filter(token__prefix=client_id).exclude(token__public_key=""):
         key.delete()
-        # All processes hear that what they hold of it is old.
+        # The save tells all processes that their cached copy is old.
         key.token.save(update_fields=["family"])
     return {}
 
@@ -335,8 +335,8 @@ def token_of_program(
 ) -> JsonObject:
     """Return a key to a program that proves by an assertion who it is (RFC 7523).
 
-    `issuer` is ours.  Raises `OAuthError`: all that is wrong with an assertion is one
-    sentence, and the reason is logged.
+    `issuer` is this site's.  Raises `OAuthError` with the same sentence for everything
+    that is wrong with an assertion; the reason is only logged.
     """
     client_id, using, now = credentials.client_id, _database_alias(), timezone.now()
     rows = AccessToken.objects.using(using).exclude(public_key="")
@@ -363,7 +363,7 @@ def token_of_program(
 
 
 def _machine_end(row: AccessToken, slug: str | None, now: datetime) -> datetime:
-    """Return until when a machine has its answer; raise if the row has no server."""
+    """Return when a machine's answer ends; raise if the server refuses the token."""
     if slug is None or not _is_good_at(row, slug):
         raise OAuthError(
             "invalid_target", "resource must be a server where the token is good."
@@ -375,7 +375,7 @@ def _machine_end(row: AccessToken, slug: str | None, now: datetime) -> datetime:
 def connection_end(
     connection: Connection, until: datetime | None, now: datetime
 ) -> datetime:
-    """Return when an app ends: what its person said, or when nobody refreshes it."""
+    """Return when an app ends: at `until`, or earlier if nobody refreshes it."""
     limits = mcp_settings.limits
     seconds = limits.oauth_idle if connection.refreshes else limits.oauth_access
     idle = (connection.refreshed or now) + timedelta(seconds=seconds)
@@ -390,7 +390,7 @@ def _database_alias() -> str:
 
 
 def lock(connection: Connection) -> Connection | None:
-    """Lock and read it again; None if it was deleted since, perhaps with its user."""
+    """Lock a connection and read it again; None if it was deleted meanwhile."""
     rows = Connection.objects.using(_database_alias()).select_for_update()
     return rows.filter(pk=connection.pk).first()
 
@@ -398,14 +398,14 @@ def lock(connection: Connection) -> Connection | None:
 def _lock_open(
     what: str, row: Connection | None, client_id: str, slug: str | None
 ) -> Connection:
-    """Lock the row of what was shown, a code or a refresh token.
+    """Lock the connection of a code or a refresh token (`what` names which).
 
-    Raises `OAuthError` if there is none, or it is another client's or server's.
+    Raises `OAuthError` if there is none, or if it has another client or server.
     """
     if row is None:
         if is_document_url(client_id) or registration_of(client_id, secret_keys()):
             raise _invalid_grant(f"This {what} is not known here.")
-        # It has to register anew: `invalid_client` tells it so.
+        # `invalid_client` tells the client to register again.
         raise _no_client("This client is not registered here.")
     connection = lock(row)
     if connection is None:
@@ -486,7 +486,7 @@ def _are_too_many(row: AccessToken, now: datetime) -> bool:
     newest = list(keys.values_list("pk", "created")[:MAX_KEYS])
     if len(newest) < MAX_KEYS:
         return False
-    # So many keys in this time are as many as MOST_A_MINUTE in a minute.
+    # MAX_KEYS in this time are as many as MAX_KEYS_PER_MINUTE in a minute.
     if now - newest[-1][1] < timedelta(minutes=MAX_KEYS / MAX_KEYS_PER_MINUTE):
         return True
     keys.filter(pk__lte=newest[-1][0]).delete()

@@ -1,4 +1,4 @@
-"""Authentication classes of Django REST framework, which a site may have or not."""
+"""Authentication classes of Django REST framework, which a site may not have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rest_framework.exceptions import APIException
 
 INCORRECT_CREDENTIALS: Final = "Incorrect authentication credentials."
-"""What was looked up for whoever asks, such as a user, is not there."""
+"""The message if a row for the credentials, such as a user, does not exist."""
 WAIT_S: Final = 60
 """Seconds to wait, where a limit does not say how long."""
 
@@ -42,7 +42,7 @@ class Bridge:
         return self._client
 
     def __call__(self, request: AuthenticationRequest) -> Principal | None:
-        # The framework is there where a class of it is.
+        # If there is a class of the framework, the framework is installed.
         from rest_framework.exceptions import APIException  # noqa: PLC0415
         from rest_framework.request import Request  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The keys of external issuers, and when what they opened ends."""
+"""The keys of external issuers, and when the streams of their users end."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.site_time import unix_time
 
 # -- key ends --------------------------------------------------------------------------
-# Until when what the users of external issuers have opened may stay open.
+# How long streams of users of external issuers may stay open.
 #
-# A token is not looked up, so nobody hears of its end: what it opened ends with the
-# last token that its user and client showed to this process.
+# Nobody tells us that a token has ended.  So what it opened ends with the last token
+# that its user and client sent to this process.
 
 RETENTION_S: Final = 3_600.0
-"""How long a past end is kept: what a request opens may open later."""
+"""How long a past end is kept: a request may open a stream after that end."""
 LATEST: Final = datetime(3000, 1, 1, tzinfo=UTC).timestamp()
-"""Issuers may write any number."""
+"""The latest end that is noted: issuers may write any number."""
 
 
 class KeyEnds:
-    """The last ends by the keys of principals, in Unix time; used on the loop only."""
+    """The last end of each principal, by its key, in Unix time; for the loop only."""
 
     def __init__(self) -> None:
         self._ends: dict[str, float] = {}
 
     def note_key_end(self, key: str, end: float) -> None:
-        """Note when what a principal has shown ends."""
+        """Note when the token of a principal ends."""
         self._ends[key] = max(self._ends.get(key, 0.0), min(end, LATEST))
 
     def ended_keys(self, keys: Iterable[str]) -> set[str]:
@@ -60,30 +60,30 @@ class KeyEnds:
 
 
 key_ends = KeyEnds()
-"""Those of this process."""
+"""The ends in this process."""
 
 
 # -- key sets --------------------------------------------------------------------------
 # The keys of an issuer: where they are, and how long they are good (RFC 7517).
 #
-# A set is read again after an hour, and at most once a minute for a key that it does
-# not have.  While it cannot be had, that of the last time is good for a day.
+# A set is read again after an hour, and for an unknown key at most once a minute.  If
+# it cannot be read, the last set stays valid for a day.
 
 FRESH_S: Final = 3_600.0
 GOOD_S: Final = 86_400.0
 AGAIN_S: Final = 60.0
-"""After an attempt, how long no missing key is asked for."""
+"""How long to wait after an attempt to read the set, while a set is valid."""
 AWAY_S: Final = 5.0
-"""The same, while there is no set at all."""
+"""How long to wait after an attempt, while no set is valid."""
 MAX_KEY_SET_BYTES: Final = 256 * KIB
-"""Of a key set: sets with chains of certificates are large."""
+"""A key set may be large, because some hold chains of certificates."""
 ALGORITHMS: Final = {
     "RS256": ("RSA", None),
     "PS256": ("RSA", None),
     "ES256": ("EC", "P-256"),
     "EdDSA": ("OKP", "Ed25519"),
 }
-"""What a token may be signed with, and the type and curve of its key (RFC 7518)."""
+"""The algorithms of signatures, with the type and curve of the key (RFC 7518)."""
 
 logger = logging.getLogger("mcp_app.auth")
 
@@ -100,10 +100,10 @@ class KeySet:
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, kid: str | None, algorithm: str) -> Any:
-        """Return the PyJWK that signs by this algorithm under this name.
+        """Return the PyJWK of this name (`kid`) for this algorithm.
 
-        Without a name it is the only one that can.  Raises `AuthenticationFailed`, or
-        `AuthenticationUnavailable` where nobody can know.
+        If `kid` is None, exactly one key must fit.  Raises `AuthenticationFailed`, or
+        `AuthenticationUnavailable` if the keys cannot be read.
         """
         key = self._usable_key(kid, algorithm)
         if key is not None and self._seconds_since_read() < FRESH_S:
@@ -111,9 +111,9 @@ class KeySet:
         wait = AGAIN_S if self._seconds_since_read() < GOOD_S else AWAY_S
         if self._reading is None and monotonic() - self._tried_at >= wait:
             self._reading = start_background_task(self._read_key_set())
-        # Known keys do not wait for an issuer that was away the last time.
+        # A known key does not wait for an issuer that was down at the last attempt.
         if self._reading is not None and (key is None or not self._is_away):
-            # Whoever asked first may go; the others still wait.
+            # If the first caller is cancelled, the others still wait for the task.
             await asyncio.shield(self._reading)
             key = self._usable_key(kid, algorithm)
         if key is not None:
@@ -126,7 +126,7 @@ class KeySet:
         return monotonic() - self._read_at
 
     def _usable_key(self, kid: str | None, algorithm: str) -> Any:
-        """Return the key, None where there is none, or more than one."""
+        """Return the key, None if no key or more than one key fits."""
         if self._seconds_since_read() >= GOOD_S:
             return None
         if (kid, algorithm) not in self._built_keys:
@@ -193,7 +193,7 @@ async def _read_entries(options: IssuerOptions) -> Sequence[Mapping[str, Any]]:
 async def _address_by_metadata(options: IssuerOptions) -> str:
     """Return the address of the key set; raises `EgressError`.
 
-    The metadata must name the very issuer (RFC 8414, section 3.3).
+    The metadata must name the same issuer (RFC 8414, section 3.3).
     """
     why = ""
     for address in metadata_addresses(options.issuer):
@@ -214,9 +214,9 @@ async def _address_by_metadata(options: IssuerOptions) -> str:
 
 
 def metadata_addresses(issuer: str) -> Iterator[str]:
-    """Yield where the metadata of an issuer may be.
+    """Yield the addresses where the metadata of an issuer may be.
 
-    That is RFC 8414, section 3, then OpenID Connect Discovery, section 4.
+    The first is that of RFC 8414, section 3, then OpenID Connect Discovery, section 4.
     """
     parts = urlsplit(issuer)
     path = parts.path.rstrip("/")

@@ -27,16 +27,16 @@ CHANGEABLE: Final = "preferred_username"
 
 
 class UnusableIssuer(ValueError):
-    """Options by which nobody can be let in; the sentence follows the entry's name."""
+    """The options of an entry are wrong; the message follows the entry's name."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IssuerOptions:
     """What an entry says; docs/settings.md has each option.
 
-    `name` is the entry's, `user` finds whom the claims mean, else `field` does.
-    `audience` of "" is the address of the server that was asked, `jwks` of "" what the
-    issuer's metadata name.
+    `name` is the entry's.  `user` finds the user of the claims, or else `field` does.
+    If `audience` is "", the address of the called server is meant; if `jwks` is "", the
+    address in the issuer's metadata.
     """
 
     name: str

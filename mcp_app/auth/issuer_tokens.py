@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 
 # -- tokens ----------------------------------------------------------------------------
-# JWTs as access tokens (RFC 9068): which are an issuer's, and which are good.
+# JWTs as access tokens (RFC 9068): which belong to an issuer, and which are valid.
 
 SCHEME: Final = "bearer"
 TOKEN_PARTS: Final = 3
 LEEWAY_S: Final = 60
-"""Clocks of others may be wrong by so much."""
+"""How much the clock of an issuer may differ from ours."""
 TYPES: Final = frozenset({"at+jwt", "application/at+jwt", "jwt"})
 ID_TOKEN: Final = "ID"  # noqa: S105 - what Keycloak calls tokens about a sign-in
 
@@ -58,8 +58,7 @@ _PYJWT: Final[Options] = {
     "verify_aud": False,
     "enforce_minimum_key_length": True,
 }
-"""Which audiences are good is not told by equal texts alone: `_is_audience_for` looks.
-"""
+"""PyJWT compares audiences only as texts, so `_is_audience_for` checks them."""
 _SENTENCES: Final = {
     "ExpiredSignatureError": "The token has expired.",
     "ImmatureSignatureError": "The token is not valid yet.",
@@ -70,7 +69,7 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class UnverifiedToken:
-    """A token as it came, and what it says of itself; it has no repr."""
+    """A token as it was sent, with its unverified claims; it has no repr."""
 
     text: str
     header: Mapping[str, Any]
@@ -79,7 +78,7 @@ class UnverifiedToken:
 
 @sensitive_variables()
 def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
-    """Return the JWT in the headers that says to be of an issuer, None for others."""
+    """Return the JWT in the headers if it names this issuer, else None."""
     scheme, _, text = (headers.get(b"authorization") or "").partition(" ")
     text = text.strip(" \t")
     parts = text.split(".")
@@ -94,7 +93,7 @@ def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
 
 @sensitive_variables()
 def decode_part(part: str) -> Mapping[str, Any] | None:
-    """Return the JSON object of a part (RFC 7515, section 3), None if it is none."""
+    """Return the JSON object that a part holds (RFC 7515, section 3), else None."""
     try:
         filled = part + "=" * (-len(part) % 4)
         value = orjson.loads(b64decode(filled, altchars=b"-_", validate=True))
@@ -108,7 +107,7 @@ async def verify(
 ) -> dict[str, Any]:
     """Return the claims of a token for a server (by its slug).
 
-    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` without keys.
+    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` if it has no keys.
     """
     algorithm, kid = _checked_header(token)
     key = await keys.find(kid, algorithm)
@@ -121,7 +120,7 @@ async def verify(
 def _checked_header(token: UnverifiedToken) -> tuple[str, str | None]:
     """Return the algorithm and the name of the key; raises `AuthenticationFailed`.
 
-    What else the header says of its key (`jku`, `jwk`, `x5u`) is not looked at.
+    Other parameters of the header about the key (`jku`, `jwk`, `x5u`) are ignored.
     """
     header, claims = token.header, token.claims
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ")
@@ -168,11 +167,11 @@ def _is_audience_for(aud: object, options: IssuerOptions, server: str) -> bool:
 
 
 # -- users -----------------------------------------------------------------------------
-# The user of the site whom the claims of a verified token mean.  Nobody is created.
+# The user of the site whom the claims of a verified token name.  No user is created.
 
 NO_USER_MESSAGE: Final = "This site has no user for the token."
 MAX_ROWS: Final = 100
-"""Rows that a database may call equal although they are not."""
+"""How many rows that a database calls equal are compared exactly."""
 
 
 def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
@@ -193,7 +192,7 @@ def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
 def _by_column(options: IssuerOptions, value: str) -> Any:
     """Return the one user whose column is the value, character by character.
 
-    Collations of databases find others, too.
+    A database with a tolerant collation finds other users, too.
     """
     same = _ascii_lower if options.claim == EMAIL else str
     lookup = "iexact" if options.claim == EMAIL else "exact"
@@ -201,7 +200,7 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
     try:
         rows = list(users.filter(**{f"{options.field}__{lookup}": value})[:MAX_ROWS])
     except (DataError, TypeError, ValueError, ValidationError):
-        # What no row of the column can be: a text that is no number, or has a NUL.
+        # No row can have such a value: a text that is no number, or that has a NUL.
         rows = []
     columns = [same(str(getattr(row, options.field))) for row in rows]
     if columns.count(same(value)) != 1:
@@ -210,7 +209,7 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
 
 
 def _ascii_lower(text: str) -> str:
-    """Return it in lower case, but only if all of its characters are ASCII."""
+    """Return a text in lower case if it is ASCII, else unchanged."""
     return text.lower() if text.isascii() else text
 
 
@@ -250,10 +249,10 @@ class IssuerWay:
         self._keys = KeySet(options)
 
     async def authenticate(self, request: AuthenticationRequest) -> Principal | None:
-        """Return whom a token of the issuer means, None without one.
+        """Return the principal of the issuer's token, None if there is no such token.
 
-        Raises `AuthenticationFailed`, `AuthenticationUnavailable`, or Refused (403)
-        for a token that allows nothing here.
+        Raises `AuthenticationFailed`, `AuthenticationUnavailable`, or `RequestRefused`
+        (403) if the token allows nothing here.
         """
         token = token_from_headers(request.headers, self._options.issuer)
         if token is None:
@@ -275,7 +274,7 @@ class IssuerWay:
     async def _verified_answer(
         self, token: UnverifiedToken, server: str
     ) -> tuple[Principal, float]:
-        """Return who shows a token, and when the token ends (Unix time)."""
+        """Return the principal of a token, and when the token ends (Unix time)."""
         claims = await verify(token, self._options, self._keys, server)
         scope = self._token_scope(claims, server)
         user = await authenticators.run(find_user, self._options, claims)
@@ -298,7 +297,7 @@ class IssuerWay:
 
 
 def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
-    """Return the scopes of a token, by `scope` (RFC 8693, section 4.2) or `scp`.
+    """Return the scopes of a token, from `scope` (RFC 8693, section 4.2) or `scp`.
 
     Issuers write them as one text, or as a list.
     """

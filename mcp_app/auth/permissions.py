@@ -30,7 +30,7 @@ from mcp_app.pools.database import judges, reader
 logger = logging.getLogger("mcp_app.auth")
 
 Key: TypeAlias = tuple[Principal, str, frozenset[AccessRequirements]]
-"""Who asks, at which server, and for which demands."""
+"""The principal, the slug of the server, and the requirements."""
 
 
 class RightsCache(AgedCache[Key, Rights]):
@@ -80,9 +80,9 @@ def rights_of(
 
 
 class Holder:
-    """What a principal has, read when it is asked for; blocks.
+    """What a principal has, read when it is needed; blocks.
 
-    It is made for one look: nothing is asked for twice.
+    It is made for one decision: nothing is read twice.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Holder:
         return frozenset(groups.values_list("name", flat=True) if groups else ())
 
     def meets_demands(self, demands: AccessRequirements) -> bool:
-        """Whether all of that holds."""
+        """Whether the principal meets all these requirements."""
         return (
             all(map(self.has_permission, demands.permissions))
             and all(map(self.is_in_one_of, demands.groups))
@@ -112,7 +112,7 @@ class Holder:
         )
 
     def has_permission(self, permission: str) -> bool:
-        """Whether Django grants it, or whoever authenticated the principal."""
+        """Whether Django grants a permission, or the principal brought it along."""
         permissions = self._principal.permissions
         if permissions is not None:
             return permission in permissions
@@ -126,7 +126,7 @@ class Holder:
         return not self._group_names.isdisjoint(groups)
 
     def satisfies(self, key: str) -> bool:
-        """Whether a rule lets the principal in; one that code lacks lets nobody in."""
+        """Whether a rule lets the principal in; a missing rule lets nobody in."""
         rule = self._rules.get(key)
         if rule is None:
             return False
@@ -141,7 +141,7 @@ class Holder:
 def holder_by_token(
     user: AbstractBaseUser, server: str, rules: Mapping[str, Rule]
 ) -> Holder:
-    """Return what a user whose row is read already has by an access token."""
+    """Return what a user has by an access token, if the user's row is already read."""
     principal = Principal(
         kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
     )
@@ -156,11 +156,11 @@ def _all_rules_allow(rules: Iterable[Rule], request: AccessRequest) -> bool:
 
 
 def _judge_rule(rule: Rule, request: AccessRequest) -> bool:
-    """Ask a rule; one that fails lets nobody in, and an outage is told as one."""
+    """Ask a rule; a rule that fails lets nobody in, but an outage is raised."""
     try:
         answer: object = rule.judge(request)
     except BaseException as error:
-        # Also what it raises to end its thread or its process is only a failure.
+        # A SystemExit or KeyboardInterrupt of a rule is only a failure, too.
         if isinstance(error, DatabaseError) and is_outage(error):
             raise
         logger.exception("A rule failed.", extra={"rule": rule.key})

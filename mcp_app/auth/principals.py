@@ -48,9 +48,9 @@ from mcp_app.protocol.errors import ProtocolError, Unavailable
 from mcp_app.protocol.headers import Headers
 
 # -- outages ---------------------------------------------------------------------------
-# When what verifies is away: an outage is 503, because 401 would say "wrong".
+# If the service behind an authenticator is down, the answer is 503, not 401.
 #
-# Clients throw away their tokens and sessions on 401.
+# On 401, clients throw away their tokens and sessions.
 
 logger = logging.getLogger("mcp_app.auth")
 
@@ -68,10 +68,10 @@ _reported_at = float("-inf")
 
 
 def outage_answer(error: Exception) -> Unavailable | None:
-    """Return the answer where it says that something is away; None for a fault.
+    """Return the 503 if an error means an outage; None if it is a fault.
 
-    Libraries have errors of their own, raised from that of the socket: what an error
-    comes from is looked at, too.
+    Libraries raise their own errors from that of the socket, so the causes of an error
+    are examined, too.
     """
     if isinstance(error, AuthenticationUnavailable):
         _log_outage(error)
@@ -98,7 +98,7 @@ def _means_outage(error: BaseException) -> bool:
 
 
 def _error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it comes from, hidden ones as well."""
+    """Yield an error and all its causes and contexts, hidden ones as well."""
     visited: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -113,7 +113,7 @@ def _error_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _log_outage(error: Exception) -> None:
-    """Log it, not for each request; what an error says may have a secret in it."""
+    """Log the types of errors, but not for each request: messages may hold secrets."""
     global _reported_at  # noqa: PLW0603 - one per OS process is what this is
     now = time.monotonic()
     if now - _reported_at >= TELL_EVERY_S:
@@ -147,7 +147,7 @@ async def find_principal(
 
 
 def lets_anyone_in(server: ServerDefinition) -> bool:
-    """Return whether a server has ways in, and the settings all of them."""
+    """Return whether a server is public, or has authenticators that are usable."""
     try:
         return server.is_public or bool(_authenticators(server))
     except Unusable:
@@ -155,7 +155,7 @@ def lets_anyone_in(server: ServerDefinition) -> bool:
 
 
 def metadata_for(server: ServerDefinition, request: AuthenticationRequest) -> str:
-    """Return the URL of the metadata that says who issues tokens, "" without one."""
+    """Return the URL of the metadata that names the token issuers, "" for none."""
     origin = site_origin(request.scheme, request.host)
     if origin is None or not issuers_of(_authenticators(server), origin):
         return ""
@@ -190,8 +190,8 @@ def cached_token(
 ) -> tuple[TokenEntry, float] | None:
     """Return the cached token of a request, and when it gets too old (monotonic).
 
-    None if the principal must be looked up: only tokens of this site are cached here,
-    if no other authenticator of the server comes before.
+    None if the principal must be looked up.  Only tokens of this site are cached here,
+    and only if no other kind of authenticator comes before.
     """
     for each in _authenticators(server):
         if each.kind != ACCESS_TOKEN:
@@ -253,7 +253,7 @@ async def _ask_authenticator(
     else:
         result = await authenticators.run(each.authenticate, request)
     if inspect.isawaitable(result):
-        # Our own authenticators bound the time that they wait for the database.
+        # Our own authenticators limit how long they wait for the database.
         async with asyncio.timeout(None if each.kind and each.is_async else HANGS_S):
             result = await result
     return _valid_principal(each, result)

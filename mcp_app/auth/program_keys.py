@@ -20,7 +20,7 @@ _REFUSALS: Final = (
     (r"CERTIFICATE", _("This is a certificate. Paste its public key.")),
     (r'(?s)-----BEGIN.*-----BEGIN|"keys"', _("These are several keys. Paste one.")),
 )
-"""Words of texts that are refused, and why; the first that matches counts."""
+"""Patterns of texts that are refused, and why; the first match counts."""
 _NO_KEY: Final = _(
     "This must be a public key, as PEM or JWK: of RSA with 2,048 to 8,192 bits, P-256"
     " or Ed25519."
@@ -31,7 +31,7 @@ _NO_KEY: Final = _(
 def read_public_key(text: str) -> str:
     """Return the JWK of a public key in PEM or JWK, as JSON.
 
-    Raises `ValidationError`, in which nothing of the text stands.
+    Raises `ValidationError`, whose message has nothing of the text.
     """
     import jwt  # noqa: PLC0415 - an extra
 

@@ -2,7 +2,7 @@
 
 Every origin in documents, challenges and answers is that of `MCP["PUBLIC_URL"]`, never
 that of the Host header: a site with several hosts has one issuer and one audience.
-Only in development, without that setting, a loopback host stands for it.
+In development, if that setting is missing, the loopback host of a request is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mcp_app.protocol.oauth.addresses import canonical, scheme_problem
 # If one option is wrong, a check says so, and nobody can sign in until it is mended.
 
 OUT: Final = "!"
-"""In front of a host that is kept out."""
+"""It stands before a host that is kept out."""
 _PORT: Final = re.compile(r":[0-9]*\Z")
 
 
@@ -81,8 +81,8 @@ class OAuthSettings(Options):
     def admits_hosts(self, hosts: Sequence[str]) -> bool:
         """Whether a client with these hosts may sign in.
 
-        Those are the host of its document, or those of its redirects, with their ports.
-        If hosts are named that are let in, each must be among them.
+        `hosts` are the host of its document, or those of its redirects, with their
+        ports.  If the option names hosts that are let in, each must be among them.
         """
         excluded = {client[1:] for client in self.clients if client.startswith(OUT)}
         allowed = {client for client in self.clients if not client.startswith(OUT)}
@@ -94,9 +94,9 @@ class OAuthSettings(Options):
 
 
 def _normalized_host(text: str) -> str:
-    """Return a host, as it may be written, in one way, with a port that is not usual.
+    """Return a host in its one normal form, with its port if that is not 443.
 
-    One name stands for a person's own computer.
+    All loopback hosts become “localhost”.
     """
     host = text.lower()
     if host.count(":") > 1 and not host.startswith("["):
@@ -109,13 +109,13 @@ def _normalized_host(text: str) -> str:
 
 @cache
 def oauth_settings() -> OAuthSettings:
-    """Return the options in force: the usual ones if anything is wrong."""
+    """Return the options of the settings, or the defaults if anything is wrong."""
     return OAuthSettings(**mcp_settings.oauth) if is_usable() else OAuthSettings()
 
 
 @cache
 def is_usable() -> bool:
-    """Whether nothing is wrong with the options: else nobody can sign in."""
+    """Whether all options are right; if not, nobody can sign in."""
     return not any(oauth_problems(mcp_settings.oauth))
 
 
@@ -149,7 +149,7 @@ def server_url(slug: str, site: str = LOCAL) -> str:
 def site_origin(scheme: str, host: str) -> str | None:
     """Return the issuer of this site, None if nobody can sign in there.
 
-    `scheme` and `host` are those of a request; they count in development alone.
+    `scheme` and `host` are those of a request; they are used in development only.
     """
     if mcp_settings.public_url is not None:
         parts = urlsplit(mcp_settings.public_url)
@@ -160,7 +160,7 @@ def site_origin(scheme: str, host: str) -> str | None:
 
 
 def slug_of_resource(resource: str, origin: str) -> str | None:
-    """Return the server that a resource names, None if it is none of ours.
+    """Return the slug of the server that a resource names, None if it is not ours.
 
     `resource` is a URL; case of the host, default port, a slash at the end and the
     address of HTTP+SSE make no difference (`canonical`).
@@ -201,12 +201,12 @@ def metadata_of(slug: str) -> str:
 
 
 def metadata_url(origin: str, path: str) -> str:
-    """Return where the metadata of the resource with this path stands.
+    """Return the URL of the metadata for the resource at this path.
 
-    `path` is that of a request: strict clients compare what they asked with what they
-    read.
+    `path` is that of a request: strict clients compare the address that they called
+    with the address in the metadata.
     """
-    # Clients know it as the public one: a proxy may map that to ours.
+    # Clients know the public path, which a proxy may map to ours.
     public = urlsplit(mcp_settings.public_url or "").path.rstrip("/")
     endpoint_path = _endpoint_path()
     if public and (path == endpoint_path or path.startswith(f"{endpoint_path}/")):

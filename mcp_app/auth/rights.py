@@ -1,6 +1,6 @@
-"""Recording changes of rights that Django's own models make.
+"""Record changes of rights that come from Django's own models.
 
-Whoever is asked once such a change was answered knows of it, in every process.
+Once the request that made a change is answered, every process knows of it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from mcp_app.models.expiry import (
 from mcp_app.models.tokens import TOKEN_BATCH_SIZE, UsedAssertion
 from mcp_app.models.transactions import in_atomic, own_transaction, persistently
 
-# Signing in writes it; it is nobody's right.
+# Every login writes this column; it is no right.
 _NO_RIGHT = frozenset({"last_login"})
 _PERSONAL = ("groups", "user_permissions")
 
 
 def connect_signals() -> None:
-    """Watch users, their groups and permissions; called once the models are there."""
+    """Watch users, their groups and permissions; call it after models are loaded."""
     from django.contrib.auth.models import Group, Permission  # noqa: PLC0415
 
     user = get_user_model()
-    # Without a sender: a proxy of the model, and a subclass, send their own.
+    # No sender is given: a proxy or a subclass of the model is a sender of its own.
     post_save.connect(_user_changed)
     post_delete.connect(_user_changed)
     for name in _PERSONAL:
@@ -50,10 +50,10 @@ def connect_signals() -> None:
         if relation is not None:
             m2m_changed.connect(_user_related, sender=relation.through)
     m2m_changed.connect(_all_changed, sender=Group.permissions.through)
-    # What is demanded names a group by its name, and a permission by its codename.
+    # Requirements name a group by its name, and a permission by its codename.
     post_save.connect(_requirement_renamed, sender=Group)
     post_save.connect(_requirement_renamed, sender=Permission)
-    # Once the group is gone, nobody knows any more who was in it.
+    # This comes before the deletion: later nobody knows who was in the group.
     pre_delete.connect(_all_changed, sender=Group)
     pre_delete.connect(_all_changed, sender=Permission)
     post_save.connect(_token_changed, sender=AccessToken)
@@ -83,7 +83,7 @@ def _user_related(
     using: str,
     **_: object,
 ) -> None:
-    """A user's groups or permissions changed, or the users of a group did."""
+    """Record that a user's groups or permissions, or a group's users, changed."""
     if not _is_change_action(action) or pk_set == set():
         return
     keys = pk_set if reverse else {instance.pk}
@@ -99,7 +99,7 @@ def _all_changed(
 
 
 def _requirement_renamed(using: str, created: bool, **_: object) -> None:
-    # A new one is nobody's yet.
+    # A new group or permission belongs to nobody yet.
     if not created:
         record_rights(ANY, using)
 
@@ -111,38 +111,38 @@ def _token_changed(
     update_fields: frozenset[str] | None = None,
     **_: object,
 ) -> None:
-    # A new one is nobody's yet.
+    # Nobody uses a new token yet.
     if not created and (update_fields is None or update_fields - AccessToken.PRIVATE):
         record_rights(str(instance.user_id), using)
 
 
 def _is_change_action(action: str) -> bool:
-    # What is cleared is known only before.
+    # Before a clear the affected rows are known, after it they are not.
     return action in ("post_add", "post_remove", "pre_clear")
 
 
 def record_rights(ref: str, using: str) -> None:
-    """Record that rights of a user, by the key, or of all changed."""
+    """Record changed rights of a user (`ref` is the key), or of all users (`ANY`)."""
     record_change(using, RIGHTS, ref)
     if in_atomic(using):
         hold_after_commit(using)
 
 
 # -- app changes -----------------------------------------------------------------------
-# What a connected app may, changed later, and the end of several together.
+# Change what a connected app may do, and end several apps together.
 #
 # No app may do more than its program asked for.  Everything here blocks.  A row is
-# locked while it is looked at and changed.  The change of its user's rights is recorded
-# in the same transaction, so that every open stream hears of it.
+# locked before it is read and changed.  The change of its user's rights is recorded in
+# the same transaction, so that every open stream hears of it.
 
 
 class AppEnded(Exception):
-    """The app has ended: nothing of it can be changed."""
+    """The app has ended, so it cannot be changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What an app is called and may; `tags` are words, `until` is its latest end."""
+    """The name, rights and latest end (`until`) of an app; `tags` are words."""
 
     name: str
     may: str
@@ -151,16 +151,16 @@ class Choice:
 
     @classmethod
     def of_connection(cls, connection: Connection) -> Choice:
-        """Return what holds for an app now."""
+        """Return the choice that an app has now."""
         row = connection.token
         return cls(name=row.name, may=row.may, tags=row.tags, until=connection.until)
 
 
 def change_app(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
-    """Store what `choose` makes of what holds now, and return it.
+    """Call `choose` with the current choice; store and return its result.
 
     Raises `AppEnded`, `ValueError` for more than the program asked for,
-    `ValidationError`, and what `choose` raises; then nothing is changed.
+    `ValidationError`, and what `choose` raises.  After an error, nothing is changed.
     """
     return persistently(partial(_apply_choice, connection, choose))
 
@@ -189,7 +189,7 @@ def _store_choice(
         columns += ["may", "tags", "expires"]
         connection.until = after.until
         connection.save(update_fields=["until"])
-        # Until its code is used, it ends with the code.
+        # Until its code is used, the app ends with the code.
         if connection.code_used:
             row.expires = connection_end(connection, after.until, now)
     row.save(update_fields=columns)
@@ -198,12 +198,12 @@ def _store_choice(
 def end_connected_apps(
     apps: Iterable[AccessToken], why_of: Callable[[AccessToken], Connection.Ended]
 ) -> list[AccessToken]:
-    """End apps together; return those that no person had ended before.
+    """End apps together; return those that were not ended for good before.
 
-    Every process refuses their keys once the transaction is committed; how many
-    statements that takes depends on their users, not on the apps.
+    Every process refuses their keys once the transaction is committed.  The number of
+    statements for that depends on the number of users, not of apps.
     """
-    # In one order, so that two who do it wait for each other.
+    # In one order, so that two calls at once wait for each other without a deadlock.
     rows = sorted(apps, key=lambda row: row.pk)
     alias, now, ended = router.db_for_write(AccessToken), timezone.now(), []
     with own_transaction(alias):
@@ -222,10 +222,10 @@ def _end_batch(
 ) -> list[AccessToken]:
     by_key = {row.pk: row for row in apps}
     connections = Connection.objects.using(alias)
-    # They are locked as `lock` does it, before anything is looked at.
+    # Lock the rows, as `lock` does, before anything is read.
     locked = connections.filter(pk__in=by_key).order_by("pk").select_for_update()
     rows, by_program = list(locked), Connection.Ended.CLIENT
-    # A company would let this app in again; this end keeps it out.
+    # If its program ended an app, a company could let it in again: end it for good.
     may_return = [row.pk for row in rows if row.issuer and row.ended == by_program]
     is_open = Q(revoked=None) | Q(pk__in=may_return)
     tokens = AccessToken.objects.using(alias).filter(pk__in=[row.pk for row in rows])
@@ -243,9 +243,9 @@ def _end_batch(
 # Expired keys of connected apps, and apps that have ended.
 
 KEY_RETENTION: Final = timedelta(hours=1)
-"""How long a key is kept after its end, and an app after that of its unused code."""
+"""How long a key is kept after its end, and an app after its unused code ends."""
 APP_RETENTION: Final = timedelta(days=90)
-"""How long their owners can read why apps have ended."""
+"""How long an ended app is kept, so that its owner can read why it ended."""
 
 
 def expired_apps() -> list[ExpiredRows]:
@@ -256,7 +256,7 @@ def expired_apps() -> list[ExpiredRows]:
     unused = apps.filter(code_used=False, code_ends__lt=now - KEY_RETENTION)
     since = now - APP_RETENTION
     over = Q(token__revoked__lt=since) | Q(token__expires__lt=since)
-    # The company's next assertion must see what people ended or narrowed.
+    # Keep what people ended or narrowed: the company's next assertion must see it.
     people = [Connection.Ended.PERSON, Connection.Ended.STAFF]
     narrowed = ~Q(token__may=F("may_ask")) | ~Q(token__tags="")
     theirs = narrowed | Q(ended__in=people) | Q(until__isnull=False)
@@ -269,7 +269,7 @@ def expired_apps() -> list[ExpiredRows]:
 
 
 def expired_assertions() -> ExpiredRows:
-    """Return the assertions that nobody would accept again, whatever clocks say."""
+    """Return the used assertions that have expired, even if clocks differ."""
     rows = UsedAssertion.objects.filter(expires__lt=timezone.now() - KEY_RETENTION)
     return expired_rows("used assertions of programs", rows.order_by("expires"))
 

@@ -1,4 +1,4 @@
-"""A request of Django's, for what verifies who is asking; and the user it finds."""
+"""Requests in Django's form for authenticators, client addresses, and challenges."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.oauth.requests import CHANGE, READ
 
 # -- addresses -------------------------------------------------------------------------
-# From which address a request comes, where proxies stand in front of the site.
+# The address of the client, also if proxies stand in front of the site.
 #
-# `MCP["TRUSTED_PROXIES"]` is how many there are, or in which networks they stand: what
-# others write into `X-Forwarded-For` says nothing.
+# `MCP["TRUSTED_PROXIES"]` is the number of proxies, or their networks.  What others
+# write into `X-Forwarded-For` is ignored.
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
 logger = logging.getLogger("mcp_app.auth")
 
 MAX_HOPS_LENGTH = 1_024
-"""Characters of `X-Forwarded-For`, from its end, in which the proxies stand."""
+"""How many characters are read from the end of `X-Forwarded-For`."""
 PREFIX_V6 = 64
 """Bits of an IPv6 network that one subscriber has."""
 
@@ -41,8 +41,8 @@ PREFIX_V6 = 64
 class CallerAddresses:
     """The addresses of anonymous callers, as keys for limits; used on the loop only.
 
-    An address counts only if it is vouched for.  Behind a proxy that the settings do
-    not name, all callers would have the proxy's.
+    An address counts only if it is reliable.  Behind a proxy that the settings do not
+    name, all callers would have the address of the proxy.
     """
 
     def __init__(self, trusted: int | Sequence[str]) -> None:
@@ -51,15 +51,15 @@ class CallerAddresses:
         self._is_logged = False
         self._cached = lru_cache(maxsize=4096)(self._uncached_key)
         self.direct: Callable[[str], str] = self._cached
-        """Returns what `address_key` does for a request that no proxy has forwarded."""
+        """`address_key` for a request that no proxy has forwarded."""
 
     def address_key(self, peer: str, forwarded: str | None) -> str:
-        """Return the key of an address, "" if it is not vouched for.
+        """Return the key of an address, "" if the address is not reliable.
 
         `peer` and `forwarded` are those of `client_address`.
         """
         if forwarded is not None:
-            # Others write what they like in front of what the proxies add.
+            # Clients can write anything in front of what the proxies add.
             forwarded = forwarded.rstrip()[-MAX_HOPS_LENGTH:] if self._trusted else ""
         return self._cached(peer, forwarded)
 
@@ -88,8 +88,8 @@ def client_address(
 ) -> Address | None:
     """Return the client's address; None where it is not known.
 
-    `peer` is who has the connection ("" for a Unix socket), `forwarded` the value of
-    `X-Forwarded-For`: each proxy adds at its end from whom it has the request.
+    `peer` is the address of the connection ("" for a Unix socket), `forwarded` is
+    `X-Forwarded-For`: each proxy appends the address of its sender.
     """
     passed = [each for each in (forwarded or "").split(",") if each.strip()]
     hops = [_parse_hop(each) for each in (peer, *reversed(passed))]
@@ -135,9 +135,9 @@ _OF_THE_BODY: Final = frozenset(
 
 
 def site_request(request: AuthenticationRequest, method: str = "") -> ASGIRequest:
-    """Return it without body and query: neither has credentials.
+    """Return Django's form of a request, without body and query (no credentials).
 
-    `method` stands in place of the request's own.
+    `method` replaces the request's own method.
     """
     pairs = request.headers.raw.items()
     return ASGIRequest(
@@ -156,8 +156,8 @@ def site_request(request: AuthenticationRequest, method: str = "") -> ASGIReques
 def principal_of_user(user: Any, *, kind: str, client: str) -> Principal:
     """Return the principal of a user of the site, who must be active.
 
-    Raises TypeError for anybody else: the primary key of a row of another table would
-    stand for somebody.
+    Raises TypeError for a row of another table, because its primary key may be that of
+    a user.
     """
     if not isinstance(user, get_user_model()) or user.pk is None:
         raise TypeError(
@@ -171,17 +171,17 @@ def principal_of_user(user: Any, *, kind: str, client: str) -> Principal:
 
 
 # -- challenge -------------------------------------------------------------------------
-# The one place that asks for credentials: 401, and where a client gets some.
+# The one place that asks for credentials: 401, and where a client gets them.
 #
-# The metadata (RFC 9728) names who issues tokens for the address that was asked.  403
-# if those that were brought allow nothing here.
+# The metadata (RFC 9728) names the issuers of tokens for the requested address.  If the
+# credentials allow nothing here, the answer is 403.
 
 CHALLENGE = 'Bearer realm="mcp"'
 WRONG = "invalid_token"
 SCOPES = f"{READ} {CHANGE}"
 TOO_LITTLE = "insufficient_scope"
 _DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
-"""What a description may have (RFC 6750, section 3)."""
+"""The characters that a description may have (RFC 6750, section 3)."""
 
 
 def unauthenticated_refusal(
@@ -189,7 +189,7 @@ def unauthenticated_refusal(
 ) -> RequestRefused:
     """Return a 401 with its challenge; `error` is a code of RFC 6750, section 3.1.
 
-    If nothing was shown there is none (section 3).  `metadata` is the URL of the
+    Without credentials, `error` is "" (section 3).  `metadata` is the URL of the
     resource's metadata, "" if no issuer has tokens for it.
     """
     challenge = CHALLENGE

@@ -1,9 +1,9 @@
 """Access tokens: `Authorization: Bearer mcp_…` (RFC 6750), looked up by their digest.
 
-A person's program shows a token that was made on a page, or, if it was signed in, a key
-(`mcp_at_…`) that leads to the token of its connected app.  A token is cached until a
-permission or a token changes, for half a minute at most.  A token that does not exist
-is looked up each time.
+A program sends a token that a person made on a page.  If a person signed it in, it
+sends a key (`mcp_at_…`) instead, which leads to the token of its connected app.  A
+token is cached until a permission or a token changes, for half a minute at most.  A
+token that does not exist is looked up each time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KIND = ACCESS_TOKEN
 class TokenEntry:
     """The row of a token, and the principal that it authenticates.
 
-    `ends` is when what was shown ends: a key ends before its app.
+    `ends` is the end of the token or key that was sent: a key ends before its app.
     """
 
     pk: int
@@ -71,7 +71,7 @@ class TokenEntry:
     is_app: bool = False
     """Whether a key of a connected app was shown."""
     arrives: datetime | None = None
-    """When the key was made, if its use shows that the program has its answer."""
+    """When the key was made, if its use shows that the program got its last answer."""
 
     def request_refusal(self, request: AuthenticationRequest) -> str | None:
         """Return why a request is refused, None if the token is accepted."""
@@ -162,7 +162,7 @@ def _token_entry(row: AccessToken, user: AbstractBaseUser | None) -> TokenEntry:
 
 SCHEME = "bearer"
 _USERS = frozenset({DRF, ISSUER, SESSION})
-"""The kinds of principals who are users of the site, by what else lets them in."""
+"""The kinds of principals that are users of the site, without a token of ours."""
 
 
 class TokenCache(AgedCache[str, TokenEntry | None]):
@@ -192,7 +192,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         self._let_in.setdefault(entry.principal.client, set()).add(entry.pk)
 
     async def note_arrival(self, entry: TokenEntry) -> None:
-        """Store that a program has the answer with which it got its newest key.
+        """Store that a program received the answer that had its newest key.
 
         Until then it may ask for that answer again.
         """
@@ -210,7 +210,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         self.mark_unsure()
 
     def mark_unsure(self) -> None:
-        """Something was opened, and its token may have ended since it was read."""
+        """Note that a token may have ended: something was opened after it was read."""
         self._unsure = True
 
     @property
@@ -226,11 +226,11 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
     async def ended_principals(self, keys: Iterable[str]) -> set[str]:
         """Return the keys of those principals that are not authenticated any more.
 
-        A family is valid as long as one of its tokens is.  If a token is revoked that
-        authenticated a request here, everything that the family has open ends once.
-        Nobody knows what of it came with this token; the other clients reconnect.
-        A principal without a token of ours, a user of the site, is returned if that
-        user may not log in any more, or if the last token of an external issuer ended.
+        A family is valid while one of its tokens is.  If a token is revoked that
+        authenticated a request here, everything that the family has open ends once:
+        nobody knows which part came with this token.  The other clients reconnect.  A
+        user of the site without a token of ours is returned if the user may not log in
+        any more, or if the last token of an external issuer ended.
         """
         families: dict[str, str] = {}
         people: dict[str, set[str]] = {}
@@ -275,9 +275,9 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
         return (await reader.run(_families, [client]))[client].ends
 
     async def has_ended(self, key: str) -> bool:
-        """Whether a principal is not authenticated any more, whatever its streams do.
+        """Whether a principal is not authenticated any more, even if no stream is open.
 
-        What `ended_principals` looks for, and when, stays as it is.
+        This does not change what `ended_principals` looks for, or when.
         """
         kind, user, client = parts_of_key(key)
         if kind == KIND:
@@ -303,10 +303,10 @@ token_cache = TokenCache()
 def _digest_of(headers: Headers) -> tuple[str | None, bool]:
     """Return the digest of the access token in the headers, None without one.
 
-    With it comes whether it is a key that this site issued, or any other token.
+    The second value is whether it is a key that this site issued.
     """
     scheme, _, token = (headers.get(b"authorization") or "").partition(" ")
-    # Not what Python calls white space, such as 0xA0.
+    # Not `strip()`: Python's white space has more characters, such as 0xA0.
     token = token.strip(" \t")
     if scheme.lower() != SCHEME or not token.startswith(BEGINNING):
         return None, False
@@ -318,9 +318,9 @@ def cached_token(
 ) -> tuple[TokenEntry, float] | None:
     """Return a cached token that a server accepts, and when it gets too old.
 
-    The time is that of the monotonic clock.  None if `access_token`, or for those
-    `of_app` `oauth`, must be called: a token that is bound to networks is never
-    answered from here.
+    The time is that of the monotonic clock.  None if the caller must call
+    `access_token`, or `oauth` if `of_app` is true.  That is always so if a token is
+    bound to networks.
     """
     name, _ = _digest_of(headers)
     entry = None if name is None else token_cache.cached_value(name)
@@ -374,7 +374,7 @@ class Family:
     ends: datetime | None = None
     """When the last of them expires; None for never."""
     standing: set[int] = field(default_factory=set)
-    """Those that were not revoked; they may have expired."""
+    """The tokens that were not revoked; they may have expired."""
 
     def add_token(self, row: AccessToken) -> None:
         """Add a valid token."""
@@ -389,7 +389,7 @@ def _families(names: list[str]) -> dict[str, Family]:
     columns = {"company": F("connection__issuer"), "key_end": Max("issued__expires")}
     rows: list[Any] = [*AccessToken.objects.annotate(**columns).of_families(names)]
     for row in rows:
-        # A company does not say if it stops letting somebody in: as with external
+        # A company does not tell us if it locks a person out.  As with external
         # issuers, what a program has open ends with its last key.
         if row.company:
             row.expires = min(row.expires, row.key_end or now)

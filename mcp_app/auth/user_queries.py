@@ -1,7 +1,7 @@
-"""Who meets demands, as conditions on the table of users: counted, not asked singly.
+"""Conditions on the user table: which users meet requirements, counted by the database.
 
-Each condition says of a user what `Holder` says.  If Django cannot tell it of many at
-once, there is none, and a person has to be looked at alone.
+Each condition agrees with `Holder`.  If Django cannot answer for many users at once,
+there is no condition, and each user must be examined alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcp_app.interface.rules import AccessRequirements, visible
 EVERYBODY: Final = Q()
 NOBODY: Final = Q(pk__in=[])
 MOST_GROUPS: Final = 500
-"""Groups that one query reads besides those that demands name."""
+"""Groups that one query reads besides those that requirements name."""
 _GRANTING: Final = (
     "has_perm",
     "get_user_permissions",
@@ -34,10 +34,9 @@ _ONLY_OBJECTS: Final = frozenset({"guardian.backends.ObjectPermissionBackend"})
 
 @dataclass(frozen=True, slots=True)
 class KnownGroup:
-    """A group that demands name, or that has a permission which they ask for.
+    """A group that requirements name, or that has a permission that they require.
 
-    `grants_permissions` are those permissions; `people` is how many active users are in
-    it.
+    `grants` are those permissions; `people` is the number of active users in it.
     """
 
     pk: Any
@@ -52,12 +51,12 @@ class KnownGroup:
 
 
 def all_users() -> QuerySet[Any]:
-    """Return all users, by the manager that looks up who asks."""
+    """Return all users, by the manager that also looks up callers."""
     return auth.get_user_model()._default_manager.all()
 
 
 def active_condition() -> Q:
-    """Return who may log in."""
+    """Return the condition for users who may log in."""
     model = auth.get_user_model()
     if _find_field(model, "is_active") is not None:
         return Q(is_active=True)
@@ -65,13 +64,13 @@ def active_condition() -> Q:
 
 
 def superusers() -> Q:
-    """Return who has every permission and counts as being in every group."""
+    """Return the condition for superusers: they have all permissions and groups."""
     field = _find_field(auth.get_user_model(), "is_superuser")
     return NOBODY if field is None else Q(is_superuser=True)
 
 
 def with_permission(permission: str) -> Q | None:
-    """Return who has a permission; None where a backend cannot list them."""
+    """Return the condition for a permission; None if a backend cannot list users."""
     has_perm = getattr(auth.get_user_model(), "has_perm", None)
     if has_perm is None:
         return NOBODY
@@ -83,7 +82,7 @@ def with_permission(permission: str) -> Q | None:
             try:
                 holders = backend.with_perm(permission)  # type: ignore[attr-defined]
             except (TypeError, ValueError, FieldError):
-                # Django's own looks for `active_user` from the side of the permissions.
+                # Django's own backend needs the usual relations of a user model.
                 return None
             condition |= Q(pk__in=holders.values("pk"))
     return condition
@@ -97,7 +96,7 @@ def uncounted_backends() -> list[str]:
 
 
 def grants_permissions(backend: object) -> bool:
-    """Whether a backend may give anybody a permission that is about no object."""
+    """Whether a backend may grant permissions that are not for single objects."""
     if _dotted_path(backend) in _ONLY_OBJECTS:
         return False
     has_perm = getattr(type(backend), "has_perm", None)
@@ -108,7 +107,7 @@ def grants_permissions(backend: object) -> bool:
 
 
 def _lists_holders(backend: object) -> bool:
-    """Whether a backend's `with_perm` comes with its answers about one user."""
+    """Whether `with_perm` is at or below the class that answers about one user."""
     if not grants_permissions(backend):
         return True
     for each in type(backend).__mro__:
@@ -124,7 +123,7 @@ def _dotted_path(backend: object) -> str:
 
 
 def in_groups(names: Collection[str], groups: Iterable[KnownGroup]) -> Q:
-    """Return who is in one of these groups; superusers are in all."""
+    """Return the condition for users in one of these groups; superusers are in all."""
     keys = [each.pk for each in groups if each.name in names]
     if not keys:
         return superusers()
@@ -133,9 +132,9 @@ def in_groups(names: Collection[str], groups: Iterable[KnownGroup]) -> Q:
 
 
 def permission_labels(permissions: Collection[str]) -> list[str]:
-    """Return what Django calls permissions: “Can view order”; one query.
+    """Return Django's names of permissions, such as “Can view order”; one query.
 
-    What does not exist is called as it is written.
+    A permission that does not exist is returned as it is written.
     """
     codenames = {permission.partition(".")[2] for permission in permissions}
     rows = Permission.objects.filter(codename__in=codenames)
@@ -146,7 +145,7 @@ def permission_labels(permissions: Collection[str]) -> list[str]:
 
 
 def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
-    """Return the groups that matter to demands, those that they name first."""
+    """Return the groups that matter to requirements, those that they name first."""
     field = _find_field(auth.get_user_model(), "groups")
     names = frozenset[str]().union(*demands.groups)
     if field is None or not (names or demands.permissions):

@@ -28,7 +28,7 @@ def find_user(name: str) -> AbstractBaseUser | None:
 
 
 def no_such_user(name: str) -> str:
-    """Say that no active user logs in by this name, and by what users log in."""
+    """Say that no active user logs in by this name, and name the login column."""
     message = _("There is no active user whose %(field)s is “%(name)s”.")
     return message % {"field": get_user_model().USERNAME_FIELD, "name": visible(name)}
 
