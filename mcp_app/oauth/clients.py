@@ -1,4 +1,4 @@
-"""Which program asks to be let in: one that registered, or one with a document."""
+"""Find the program that asks for access: a registered one, or one with a document."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from mcp_app.protocol.oauth.requests import AuthorizationRequest, OAuthError
 from mcp_app.protocol.oauth.texts import CLIENT
 
 # -- documents -------------------------------------------------------------------------
-# Fetches what programs say of themselves at the URL that is their id.
+# Fetches the documents in which programs describe themselves; their URL is their id.
 #
-# Only for people who are signed in, one at a time for each, and few at once.  So nobody
-# who points at hosts that never answer keeps others from signing in.  A document that
-# was read before serves for a day if it cannot be had again.
+# A document is fetched only for a person who is signed in, one at a time for each
+# person, and few at once.  So a person who names hosts that never answer does not block
+# others.  If a fetch fails, a document that was read before is used for a day.
 
 logger = logging.getLogger("mcp_app.oauth")
 
 TIMEOUT_S: Final = 5.0
 FAILED_S: Final = 60.0
-"""How long a document that could not be had is not fetched again."""
+"""How long a document is not fetched again after a failure."""
 MAX_DOCUMENT_AGE_S: Final = 86_400.0
 MAX_FETCHES_PER_MINUTE: Final = 10
 MAX_CONCURRENT_FETCHES: Final = 20
 MAX_STORED_DOCUMENTS: Final = 1_000
 
 Fetch = Callable[[str], tuple[clients.ClientDocument, int]]
-"""Returns a document, and for how many seconds it is good; raises `OAuthError`."""
+"""Returns a document, and how many seconds it is valid; raises `OAuthError`."""
 
 REMEDY: Final = (
     'If this site has no way to the internet, set MCP["OAUTH"]["documents"] to False:'
@@ -57,24 +57,24 @@ REMEDY: Final = (
 
 
 class NoDocument(OAuthError):
-    """A document cannot be had at the moment."""
+    """A document is not available at the moment."""
 
     def __init__(self) -> None:
         super().__init__("invalid_client", "Its document cannot be had at the moment.")
 
 
 class NotFetched(NoDocument):
-    """It was asked for, and there was no answer; the log has the reason."""
+    """The fetch got no answer; the log has the reason."""
 
 
 class Busy(NoDocument):
-    """Too much is being fetched, by this person or by all."""
+    """Too many fetches are running, or this person asked for too many."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     document: clients.ClientDocument | None
-    """None if the last fetch failed and none was read before."""
+    """None if the last fetch failed and no document was read before."""
     read: float
     until: float
     fetched: bool = True
@@ -95,7 +95,7 @@ class Documents:
         self._limit = MinuteLimit(MAX_FETCHES_PER_MINUTE)
 
     def find_document(self, url: str, user: AbstractBaseUser) -> clients.ClientDocument:
-        """Return the document at a URL; raise `OAuthError` if it cannot be had."""
+        """Return the document at a URL; raise `OAuthError` if it is not available."""
         problem = clients.document_url_problem(url)
         if problem is not None:
             raise OAuthError("invalid_client", f"client_id is no document. {problem}")
@@ -123,7 +123,7 @@ class Documents:
 
     @contextmanager
     def _fetch_slot(self, user: str) -> Iterator[None]:
-        """Take one of the places, and give it back; raise `Busy` without one."""
+        """Take one of the places, and give it back; raise `Busy` if none is free."""
         with self._lock:
             full = user in self._busy or len(self._busy) >= MAX_CONCURRENT_FETCHES
             if full or not self._limit.count_attempt(user, self._clock()):
@@ -144,7 +144,7 @@ class Documents:
 
 
 def fetch_document(url: str) -> tuple[clients.ClientDocument, int]:
-    """Return the document at a URL, and for how many seconds it is good; blocks."""
+    """Return the document at a URL, and how many seconds it is valid; blocks."""
     options = oauth_settings()
     bounds = Bounds(
         networks=options.networks,
@@ -167,7 +167,7 @@ def fetch_document(url: str) -> tuple[clients.ClientDocument, int]:
 
 
 documents: Final = Documents(fetch_document)
-"""Those of this process."""
+"""The documents of this process."""
 
 
 # -- clients ---------------------------------------------------------------------------
@@ -176,9 +176,9 @@ REFRESH: Final = "refresh_token"
 
 
 class Refusal(Exception):
-    """What a person is shown instead of the question.
+    """A page that a person sees instead of the question.
 
-    `link` leads back to the program; it is "" if nobody knows where that is.
+    `link` leads back to the program; it is "" if its address is unknown.
     """
 
     def __init__(self, sentence: str, link: str = "", status: int = 400) -> None:
@@ -189,7 +189,7 @@ class Refusal(Exception):
 def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client:
     """Return the program that asks; raise `Refusal`.
 
-    If the id is the URL of a document, that is fetched.
+    If the client id is the URL of a document, the document is fetched.
     """
     program = _find_program(request.client_id, user)
     redirect = request.redirect_uri

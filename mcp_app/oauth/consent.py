@@ -1,4 +1,4 @@
-"""What a person is asked: the request as it was checked, the choices, the words."""
+"""The consent page: the checked request, the choices, and the words for them."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from mcp_app.protocol.oauth.addresses import is_on_own_computer, with_answer
 LASTS_S: Final = 600
 """A page that is older is refused."""
 MAX_SEALED_LENGTH: Final = 160 * 1024
-"""The longest request, twice, if JSON writes each character as six."""
+"""Twice the longest request, if JSON writes each character as six."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request that was checked, as the page brings it back.
+    """A request that was checked; the page sends it back with the person's answer.
 
-    `query` is that of the request's address, for whoever signs in as somebody else.
+    `query` is that of the request's address, for a person who signs in as another user.
     """
 
     client: Client
@@ -69,12 +69,12 @@ class Question:
     asked_at: int
 
     def seal_for_user(self, user: AbstractBaseUser) -> str:
-        """Return it as a text that only this user's page can bring back."""
+        """Return the question as a text that only this user's page can send back."""
         return _consent_sealer().seal(asdict(self), str(user.pk).encode())
 
     @classmethod
     def open_sealed(cls, text: str, user: AbstractBaseUser) -> Question | None:
-        """Return what a page brings back; None if it is another's, or too old."""
+        """Return what a page sent back; None if it is another user's or too old."""
         members = _consent_sealer().open(text, str(user.pk).encode())
         if members is None or time.time() - members["asked_at"] > LASTS_S:
             return None
@@ -101,9 +101,9 @@ class ConsentForm(RightsChoice):
 
 
 def program_words(client: Client) -> dict[str, str]:
-    """Return the words about a program: what is proved, what it says of itself.
+    """Return the words about a program: what is proved, and what it claims.
 
-    `place` is the proved host that the answer goes to, or a program on this computer.
+    `place` is the proved host that gets the answer, or a program on this computer.
     """
     is_local = is_on_own_computer(client.redirect_uri)
     host = _("a program on this computer") if is_local else client.redirect_host
@@ -126,21 +126,21 @@ def program_words(client: Client) -> dict[str, str]:
 
 
 # -- consent views ---------------------------------------------------------------------
-# The page on which a person lets a program in, and those that say why it cannot be.
+# The page on which a person lets a program in, and the pages for refusals.
 #
-# Nothing is sent to a program before the person pressed a button: anybody can register
-# a program and ask for nonsense, and a redirect would make the site a way to anywhere
-# (RFC 9700, section 4.11.2).  What is sent then is a page with a link that the browser
-# follows by itself: under a site's `form-action 'self'` a redirect would be blocked.
+# A program gets nothing before the person pressed a button: anybody can register a
+# program and send wrong requests, and a redirect would turn the site into an open
+# redirector (RFC 9700, section 4.11.2).  The answer is a page with a link that the
+# browser follows by itself: a site's `form-action 'self'` would block a redirect.
 
 DAY_S: Final = 86_400
 
 page_limit: Final = MinuteLimit(60)
-"""Limits the questions that one person opens."""
+"""Limits how many questions one person opens."""
 
 
 def shows_refusals(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Let a page show a refusal, or that the database or the process is away."""
+    """Make a view show a refusal, or an outage of the database or the process."""
 
     @wraps(view)
     def view_wrapper(request: HttpRequest) -> HttpResponse:
@@ -164,7 +164,7 @@ def shows_refusals(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 @shows_refusals
 @require_safe
 def authorize(request: HttpRequest) -> HttpResponse:
-    """Ask the person whether a program may come in as them."""
+    """Ask the person whether a program may act as them."""
     issuer = issuer_of(request)
     user: Any = request.user
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
@@ -182,7 +182,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("sealed")
 @sensitive_variables()
 def receive_consent(request: HttpRequest) -> HttpResponse:
-    """Take what the person decided, and send it to the program."""
+    """Take the decision of the person, and send it to the program."""
     issuer = issuer_of(request)
     user: Any = request.user
     question = Question.open_sealed(request.POST.get("sealed", ""), user)
@@ -213,7 +213,7 @@ def _grant_access(
     form: ConsentForm = page["form"]
     if not form.is_valid():
         return _render_page(request, "consent", page)
-    # The page, sent twice, allows once.  MariaDB refuses UUIDs without a version.
+    # If a page is sent twice, it allows once.  MariaDB refuses UUIDs without a version.
     page_id = UUID(digest(f"{user.pk} {question.once}")[:32], version=5)
     grant = Grant(
         user=user,
@@ -228,7 +228,7 @@ def _grant_access(
     code = connected_apps.allow_app(grant, page_id)
     if form.cleaned_data.get("end_others"):
         connections = connected_apps.connections_of(user, question.client.client_id)
-        # If the button is pressed twice, the app that it made stays.
+        # If the page is sent twice, the app that it made is not ended.
         tokens = [x.token for x in connections if x.token.made_with != page_id]
         connected_apps.end_connected_apps(user, tokens)
     return _answer_program(request, question, {"code": code}, issuer)
@@ -290,7 +290,7 @@ def _page_context(
 ) -> dict[str, Any]:
     server = open_server(question.slug)
     if server is None or not allows_sign_in(server):
-        # It may have been deleted or closed meanwhile.
+        # The server may have been deleted or closed meanwhile.
         raise Refusal(_("This server lets nobody sign in any more."))
     visible = visible_to(user, question.slug)
     if visible is None:
@@ -331,7 +331,7 @@ def _page_context(
 def _answer_program(
     request: HttpRequest, question: Question, answer: dict[str, str], issuer: str
 ) -> HttpResponse:
-    """Send an answer to the program, by a page that leads there."""
+    """Send an answer to the program, by a page with a link to it."""
     # With DEBUG, Django logs the context if a template looks for a missing variable.
     link = Secret(_answer_address(question.client, question.state, issuer, answer))
     words = program_words(question.client)
@@ -358,21 +358,21 @@ def _render_page(
     request: HttpRequest, name: str, context: dict[str, Any]
 ) -> HttpResponse:
     response = render(request, f"mcp_app/oauth/{name}.html", context)
-    # Programs get no referrer.  Without any, a browser would send the form as that of
-    # an unknown origin, which is refused.
+    # Programs get no referrer.  Without a referrer policy of “same-origin”, a browser
+    # would send the form with an unknown origin, which is refused.
     response["Referrer-Policy"] = "same-origin"
     _forbid_frames(request, response)
     return response
 
 
 def _forbid_frames(request: HttpRequest, response: Any) -> None:
-    """Add this to the site's own policy where its middleware is to send that."""
+    """Forbid frames, in the site's own policy if its middleware sends one."""
     policy = getattr(settings, "SECURE_CSP", None)
     if "csp.middleware" in sys.modules and hasattr(request, "csp_nonce"):
-        # The package django-csp: it leaves alone a response that has the header.
+        # The package django-csp does not change a response that has the header.
         response._csp_replace = {"frame-ancestors": ["'none'"]}
     elif policy and hasattr(request, "_csp_nonce"):
-        # Django 6, whose middleware has seen the request: the setting alone sends none.
+        # Django 6: its middleware has seen the request.  Without it, no policy is sent.
         response._csp_config = {**policy, "frame-ancestors": ["'none'"]}
     else:
         response["Content-Security-Policy"] = "frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-"""What the addresses for programs share: no cookies, any origin, errors of RFC 6749."""
+"""What the endpoints for programs share: no cookies, any origin, RFC 6749 errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ UNAUTHORIZED: Final = 401
 NO_STORE: Final = "no-store"
 MAX_DIGITS: Final = 20
 MAX_CONCURRENT_REQUESTS: Final = 16
-"""Requests of programs that are served at once: each may need a database connection."""
+"""How many requests of programs run at once: each may need a database connection."""
 BUSY: Final = requests.OAuthError(
     "temporarily_unavailable",
     f"{MAX_CONCURRENT_REQUESTS} programs are being served already. Try again in 2"
@@ -52,14 +52,14 @@ BUSY: Final = requests.OAuthError(
 )
 _places: Final = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
 wrong_proofs: Final = MinuteLimit(60)
-"""Limits wrong secrets, by the id of a company's client."""
+"""Limits wrong secrets, by client id of a company."""
 logger = logging.getLogger("mcp_app.oauth")
 _QUERY: Final = "MCP_SECRET_QUERY"
-"""A key in META: Django's error pages hide values of such names."""
+"""A key in META: Django's error pages hide the values of keys with such names."""
 
 
 class NoSecrets(SafeExceptionReporterFilter):
-    """Hides what programs send with DEBUG, too: they write error pages into logs."""
+    """Hides the data of programs even with DEBUG: programs log error pages."""
 
     def is_active(self, request: HttpRequest | None) -> bool:
         return True
@@ -74,7 +74,7 @@ def issuer_of(request: HttpRequest) -> str:
 
 
 def origin_of(request: HttpRequest) -> str | None:
-    """Return the origin of all addresses here, None without one."""
+    """Return the origin of all addresses in the answers, None if there is none."""
     return resources.site_origin(
         request.scheme or "http", request.META.get("HTTP_HOST", "")
     )
@@ -89,16 +89,16 @@ def for_programs(
 ) -> Callable[[View], Serve]:
     """Return a decorator of views that answer programs, to one method and preflights.
 
-    They return the JSON of their answer.  They read no cookie, so that any page may
-    call them.  Of those that do not answer `from_memory`, so many run at once that
-    strangers leave the database connections to others; the rest gets 503.
+    Views return the JSON of their answer.  They read no cookie, so any page may call
+    them.  Only some views run at once, so that strangers leave database connections to
+    others; above this limit the answer is 503.  Views `from_memory` are not limited.
     """
 
     def decorate_view(view: View) -> Serve:
         @wraps(view)
         def answer_program(request: HttpRequest, **url_arguments: str) -> HttpResponse:
             request.exception_reporter_filter = NoSecrets()
-            # Django would log the address, with whatever a program shows in it.
+            # Django would log the address, with any secrets of the program in it.
             request.META[_QUERY] = request.META.get("QUERY_STRING", "")
             forget_query(request)
             if request.method == "OPTIONS":
@@ -165,9 +165,9 @@ def error_response(error: requests.OAuthError, retry_after: str = "") -> HttpRes
 
 
 def body_of_request(request: HttpRequest) -> bytes:
-    """Return the body; raise `OAuthError` beyond 16 KiB."""
+    """Return the body; raise `OAuthError` if it has more than 16 KiB."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    # int() takes no more than 4,300 digits.
+    # int() raises an error for more than 4,300 digits.
     is_number = length.isdecimal() and len(length) <= MAX_DIGITS
     fits = is_number and int(length) <= requests.MAX_FORM_BYTES
     if not fits or len(request.body) > requests.MAX_FORM_BYTES:
@@ -177,7 +177,7 @@ def body_of_request(request: HttpRequest) -> bytes:
 
 
 # -- metadata views --------------------------------------------------------------------
-# Where programs learn who issues tokens for a server, and how (RFC 9728, RFC 8414).
+# Where programs learn which issuers a server has, and how to use them (RFC 9728, 8414).
 
 MAX_AGE: Final = "max-age=300"
 SERVERS_MAX_AGE_S: Final = 1.0
@@ -185,10 +185,10 @@ ENDPOINTS: Final = ("authorize", "token", "register", "revoke")
 
 
 class OpenServers:
-    """Who may come into each server, read once a second; callable from any thread.
+    """The authenticators of each server, read once a second; callable from any thread.
 
-    Anybody may ask for metadata, as often as they like: that must not take a database
-    connection each time.
+    Anybody may ask for metadata at any rate, so not every request may take a database
+    connection.
     """
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class OpenServers:
         self._read_at = -math.inf
 
     def access_of(self, slug: str | None) -> tuple[str, ...]:
-        """Return the names of a server's ways in, none if there is no such server."""
+        """Return the names of a server's authenticators, none if there is no server."""
         with self._lock:
             if time.monotonic() - self._read_at > SERVERS_MAX_AGE_S:
                 self._access = {each.slug: each.access_names for each in open_servers()}
@@ -210,10 +210,10 @@ servers: Final = OpenServers()
 
 @for_programs("GET", MAX_AGE, from_memory=True)
 def protected_resource(request: HttpRequest, path: str = "") -> JsonObject:
-    """Say who issues tokens for the server at this path, the default one without.
+    """Name the issuers of tokens for the server at this path, "" for the default one.
 
-    The path is repeated letter for letter: strict clients compare it with what they
-    asked for.
+    The path is repeated exactly: strict clients compare it with the path that they
+    requested.
     """
     origin = origin_of(request)
     if origin is None:
@@ -242,12 +242,12 @@ def authorization_server(request: HttpRequest) -> JsonObject:
 
 
 # -- token views -----------------------------------------------------------------------
-# Where programs register, and get and end their tokens.
+# The endpoints where programs register, get tokens and revoke them.
 
 
 @for_programs("POST", status=201)
 def register_program(request: HttpRequest) -> JsonObject:
-    """Give a program its id, which is its own metadata, signed (RFC 7591)."""
+    """Give a program its id: its own metadata, signed (RFC 7591)."""
     issuer_of(request)
     options = resources.oauth_settings()
     if not options.registration:
@@ -287,7 +287,7 @@ def _exchange_assertion(
     grant: requests.AssertionGrant,
     issuer: str,
 ) -> JsonObject:
-    """Return a key for an ID-JAG; why one is refused is logged."""
+    """Return a key for an ID-JAG; the reason of a refusal is logged."""
     if not resources.oauth_settings().issuers:
         message = "No company lets people in here."
         raise requests.OAuthError("unsupported_grant_type", message)
@@ -297,7 +297,7 @@ def _exchange_assertion(
     proved = [each for each in usable if each.admits_client(credentials)]
     if not proved:
         is_id = any(client_id in each.secrets for each in usable)
-        # A right secret is always accepted: nobody locks others out by wrong ones.
+        # A right secret is always accepted, so wrong ones cannot lock others out.
         if is_id and not wrong_proofs.count_attempt(client_id, time.monotonic()):
             raise requests.OAuthError("slow_down", "Too many wrong ones.", status=429)
         message = "The client id or its secret is wrong."
@@ -318,7 +318,7 @@ def _exchange_assertion(
 
 @for_programs("POST")
 def revoke_token(request: HttpRequest) -> JsonObject:
-    """End the app that a token belongs to; 200 whether there was one or not."""
+    """End the app that a token belongs to; the answer is 200 even if there is none."""
     issuer_of(request)
     form = _read_request_form(request)
     credentials = requests.client_of(form, request.headers.get("Authorization"))
@@ -335,7 +335,7 @@ def _read_request_form(request: HttpRequest) -> dict[str, str]:
 
 
 def _requested_slug(resource: str, issuer: str) -> str | None:
-    """Return the server that a request names, None if it names none."""
+    """Return the slug of the server that a request names, None if it names none."""
     if not resource:
         return None
     slug = resources.slug_of_resource(resource, issuer)
