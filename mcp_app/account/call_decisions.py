@@ -1,6 +1,6 @@
 """Decide calls that wait for a person; the admin's log names who did it.
 
-`by` is the person who decides.  Nothing else does: no command, and no tool.
+`by` is the person who decides.  No command and no tool can decide a call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_app.streams.tasks import refusal_ending
 
 APPROVE: Final = "mcp_app.approve_task"
 DECISIONS: Final = frozenset({"approve", "deny"})
-"""The buttons of a form."""
+"""The buttons of the form."""
 MAX_REASON: Final = 500
 DENIED: Final = (
     "A person denied this call. Nothing has happened.{reason} Do not try it again"
@@ -63,7 +63,7 @@ def deny_call(by: Person, task: Task, reason: str = "") -> None:
 
 
 def decide_call(by: Person, task: Task, form: Mapping[str, str]) -> str:
-    """Do what the button of a form says, and return what its page says.  Raises so."""
+    """Act on the button of a form; return the message.  Raises as `approve_call`."""
     if "deny" not in form:
         approve_call(by, task)
         return _("Approved. It runs now.")
@@ -77,12 +77,12 @@ def may_decide(by: Any, task: Task) -> bool:
 
 
 def decision_problem(by: Any, task: Task) -> str:
-    """Say why a person may not decide a call that waits; "" if the person may."""
+    """Return why a person may not decide a waiting call; "" if the person may."""
     caller = str(read_json(task.caller)["principal"]["user_id"])
     if task.status == Status.CONFIRMATION:
         is_caller = by.is_active and str(by.pk) == caller
         return "" if is_caller else _("Only the person who calls can decide this.")
-    # A person who tries a tool as somebody else calls it, too.
+    # A person who tries a tool as another user counts as the caller, too.
     if str(by.pk) == caller or task.person == f"u{by.pk}":
         return _("It is your own call: another person decides it.")
     permission = read_json(task.state)["approval"]["permission"] or APPROVE
@@ -95,7 +95,7 @@ def decision_problem(by: Any, task: Task) -> str:
 def calls_to_approve(by: Any) -> dict[int, int]:
     """Return the calls of others that a person may decide, the oldest first.
 
-    These are primary keys, each with when it began (milliseconds since 1970).
+    The keys are primary keys, the values when calls began (milliseconds since 1970).
     """
     if not (by and by.has_perm(APPROVE)):
         return {}

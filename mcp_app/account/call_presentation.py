@@ -1,4 +1,4 @@
-"""What a person sees of a call that waits for them, here and in the admin.
+"""What a person sees of a waiting call, on the account's pages and in the admin.
 
 Users confirm their own calls on the pages of their account; staff decide in the admin.
 """
@@ -38,7 +38,7 @@ MAX_LINE: Final = 200
 
 
 def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """Return what the page of a call shows to persons who may decide it, else {}."""
+    """Return the context of a call's page for a person who may decide it, else {}."""
     if "part" in request.GET or not may_decide(request.user, task):
         return {}
     tool = run_on_loop(request, partial(_find_tool, task))
@@ -66,7 +66,7 @@ async def _find_tool(task: Task) -> ToolEntry | None:
 
 
 def value_lines(task: Task, tool: ToolEntry | None) -> list[tuple[str, str, str]]:
-    """Return each value's title, its beginning, and the whole if it is longer."""
+    """Return title and beginning of each value, and the whole value if it is longer."""
     schema: Any = tool.definition.input_schema if tool else {}
     about = schema.get("properties", {})
     lines = []
@@ -80,7 +80,7 @@ def value_lines(task: Task, tool: ToolEntry | None) -> list[tuple[str, str, str]
 
 
 def sentence_of(task: Task) -> str:
-    """Return what a call would do: the sentence of the site, else the values."""
+    """Return what a call would do: the sentence of the site, or else the values."""
     values = "; ".join(f"{each[0]}: {each[1]}" for each in value_lines(task, None))
     sentence = read_json(task.state)["approval"]["text"]
     return str(sentence or visible(values, MAX_LINE) or task.tool)
@@ -101,7 +101,7 @@ def call_list(request: HttpRequest) -> HttpResponse:
 @own_page
 @sensitive_variables()
 def call_page(request: HttpRequest, key: int) -> HttpResponse:
-    """Show what a call of the user would do; on POST let it run, or deny it."""
+    """Show what a call of the user would do; on POST let it run or deny it."""
     user: Any = request.user
     tasks = Task.objects.filter(person=f"u{user.pk}").exclude(status=Status.APPROVAL)
     task = get_object_or_404(tasks, pk=key)

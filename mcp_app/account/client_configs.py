@@ -295,9 +295,9 @@ token; `link` never does.
 def connection_guide(
     key: str, slug: str, url: str, *, token: str = "", takes_token: bool
 ) -> Guide:
-    """Return how a client is connected to a server at a URL.
+    """Return the guide to connect a client to a server at a URL.
 
-    If `takes_token` and `token` is empty, the texts have a placeholder.
+    If `takes_token` is true and `token` is empty, the texts have a placeholder.
     """
     client, name = CLIENTS[key], server_name(slug)
     token_text = (token or TOKEN) if takes_token else ""

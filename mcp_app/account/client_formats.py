@@ -74,7 +74,7 @@ def merge_item(text: str, name: str, item: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The positions of an object's member in a text; `space` is what stands before it.
+    """The positions of an object's member in a text; `space` is the space before it.
 
     `value_end` is the position after its value.
     """
@@ -169,7 +169,7 @@ TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - it stands for one
 """The placeholder for a token."""
 
 BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-"""Keys that TOML has without quotes."""
+"""Keys that need no quotes in TOML."""
 
 Writer: TypeAlias = Callable[[str, str, str], str]
 """Writes a text for the name and URL of a server, and a token ("" for none)."""
@@ -185,15 +185,15 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
-    """One client: what people do to connect it, and the text that it reads.
+    """One client: the steps to connect it, and the text that it reads.
 
     `steps` are sentences in their order, followed by `token_steps` if a token is
     needed.  `check` says how people see in the client that it is connected.  In all of
-    these `%(name)s` is the server's name there, and `%(place)s` where the text goes.
-    `verified` is the year and month in which this was last checked with the client or
-    its documentation.  `write` writes the text for HTTP.  `file` is relative to a
-    project, "" if the client reads none there; then `elsewhere` tells people the place.
-    `line` adds the server in a terminal.  If `signs_in`, the client takes no token.
+    these, `%(name)s` is the server's name there, and `%(place)s` where the text goes.
+    `verified` is the year and month of the last check with the client or its
+    documentation.  `write` writes the text for HTTP.  `file` is relative to a project,
+    "" if the client reads none there; then `elsewhere` tells people the place.  `line`
+    adds the server in a terminal.  If `signs_in`, the client takes no token.
     """
 
     title: str
@@ -220,14 +220,14 @@ class ClientProgram:
         return date(*self.verified, 1)
 
     def http_text(self, name: str, url: str, *, token: str = "") -> str:
-        """Return what the client reads to use a server at a URL.
+        """Return the text with which the client uses a server at a URL.
 
         Pass `TOKEN` for a placeholder that the reader replaces.
         """
         return self.write(name, url, token)
 
     def stdio_text(self, name: str, launch: Launch) -> str:
-        """Return the text with which it starts a server, "" if it starts none."""
+        """Return the text to start a server, "" if the client starts none."""
         return ""
 
 
@@ -237,7 +237,7 @@ class JsonClient(ClientProgram):
 
     `stdio` and `http` are the first members of an entry, and `url` is the name of the
     address member.  `bridge` is a command that speaks HTTP for a client that cannot
-    send headers itself; the address follows it.  If `asks`, the client asks for the
+    send headers itself; the address follows.  If `asks`, the client asks for the
     token, so no file has it.
     """
 
@@ -267,8 +267,8 @@ class JsonClient(ClientProgram):
         arguments += [url, *(["--allow-http"] if is_plain else [])]
         if not token:
             return {"command": command, "args": arguments}
-        # Use the environment: a Windows client passes on no argument with a space, and
-        # other people on the computer may see arguments.
+        # The header is in the environment: on Windows a client passes no argument with
+        # a space, and other people on the computer may see arguments.
         arguments += ["--header", "Authorization:${AUTH_HEADER}"]
         return {"command": command, "args": arguments, "env": {"AUTH_HEADER": header}}
 
@@ -321,7 +321,7 @@ class TomlClient(ClientProgram):
 
 
 def token_question(name: str) -> JsonObject:
-    """Return what lets VS Code ask for the token of a server, hidden while typed."""
+    """Return the input with which VS Code asks for a server's token, hidden."""
     return {
         "type": "promptString",
         "id": f"{name}-token",

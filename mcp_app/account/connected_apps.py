@@ -1,6 +1,6 @@
 """Allow, change and end connected apps; the admin's log names who did it.
 
-`by` is the person who does it; None stands for the command line.
+`by` is the person who acts; None stands for the command line.
 """
 
 from __future__ import annotations

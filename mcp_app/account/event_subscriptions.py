@@ -1,6 +1,6 @@
-"""Event subscriptions in words, their end, and what staff send to their receivers.
+"""Event subscriptions in words, their end, and posts that staff send to receivers.
 
-`by` is the person who does it, whom the log of the admin names.
+`by` is the person who acts; the admin's log names this person.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_WAITING: Final = 1_000
 
 
 def end_subscriptions(by: Any, rows: Collection[EventSubscription]) -> int:
-    """End one's own subscriptions, or those of others with the right.
+    """End subscriptions; those of other users need a right.
 
     Return how many had not ended before; their receivers are told.
     """
@@ -52,7 +52,7 @@ def end_subscriptions(by: Any, rows: Collection[EventSubscription]) -> int:
 def send_test_event(
     by: Any, row: EventSubscription, data: JsonObject, run_on_loop: Callable[..., str]
 ) -> str:
-    """Post an event that has not happened; return what is wrong, or ""."""
+    """Post an event that did not happen; return what went wrong, or ""."""
     require_right(by, SUBSCRIPTION_RIGHT)
     error = run_on_loop(partial(_post_test_event, row, data))
     message = _("Sent a test event: %(outcome)s.")
@@ -62,7 +62,7 @@ def send_test_event(
 
 
 def send_again(by: Any, row: EventSubscription, key: str) -> str:
-    """Let a worker post what failed, with all checks; return why it will not, or ""."""
+    """Let a worker repeat a failed post, with all checks; return an obstacle, or ""."""
     require_right(by, SUBSCRIPTION_RIGHT)
     if not row.active:
         return _("It is paused: nothing is sent until its client subscribes again.")
@@ -89,7 +89,7 @@ async def _post_test_event(row: EventSubscription, data: JsonObject) -> str:
 
 
 async def example_data(row: EventSubscription) -> JsonObject:
-    """Return what an event of the type may tell; {} if there is no such type now."""
+    """Return an example of the type's event data; {} if the type does not exist now."""
     current = process()
     await current.gate.wait_for_check()
     catalog = current.catalogs.by_slug.get(row.server)
@@ -99,7 +99,7 @@ async def example_data(row: EventSubscription) -> JsonObject:
 
 
 def count_waiting(rows: Collection[EventSubscription]) -> None:
-    """Note in these rows how many events wait; a statement for each topic."""
+    """Set in each row how many events wait; one statement for each topic."""
     for topic in {each.topic for each in rows}:
         numbered = Occurrence.objects.filter(topic=topic, number__gt=0)
         last = numbered.order_by("-number").values_list("number", flat=True)
@@ -110,7 +110,7 @@ def count_waiting(rows: Collection[EventSubscription]) -> None:
 
 
 def state_of(row: EventSubscription) -> State:
-    """Return the state of a subscription with counted events, and why."""
+    """Return the state of a subscription after `count_waiting`, with the reason."""
     if (since_ms := row.failed_since_ms) is not None:
         error: str = row.last_error
         if row.last_status:

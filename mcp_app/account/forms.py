@@ -1,4 +1,4 @@
-"""The forms of access tokens, and that of a connected app."""
+"""The forms for access tokens and for a connected app."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from mcp_app.site_time import DAY, local_date, local_time, site_time
 # When something ends: one of some numbers of days, or a date.
 
 MAX_LIFETIME: Final = timedelta(days=366)
-"""The longest life of what is made on a page, if endless ones are not allowed."""
+"""The longest life of a token or an app, if endless ones are not allowed."""
 LAST_DAY: Final = date(9999, 12, 30)
-"""The latest end date: the next day begins then, which must exist."""
+"""The latest end date; the day after it must exist, too."""
 UNTIL: Final = "date"
 NEVER: Final = "never"
 
 
 class ExpiryChoice(forms.Form):
-    """A form that asks when something ends; `chosen_end` is called once it is valid."""
+    """A form that asks when something ends; call `chosen_end` on a valid form."""
 
     ends = forms.ChoiceField(label=gettext_lazy("Ends"))
     until = forms.DateField(
@@ -100,31 +100,31 @@ class ExpiryChoice(forms.Form):
             self.add_error("until", message % values)
 
     def chosen_end(self) -> datetime | None:
-        """Return when it ends, None for never."""
+        """Return the time of the end, None for never."""
         ends, until = self.cleaned_data["ends"], self.cleaned_data["until"]
         if ends == NEVER:
             return None
         if ends == UNTIL and until is not None:
-            # It is good until the end of this day.
+            # The token or app is valid until the end of this day.
             midnight = datetime.combine(until + timedelta(days=1), time.min)
             return site_time(midnight)
         return timezone.now() + timedelta(days=int(ends))
 
 
 # -- rights choice ---------------------------------------------------------------------
-# What a program may, of what it asked for: to look or change, which tools, until when.
+# What a program may do, within what it asked for: rights, tools, and until when.
 #
-# Asked where it signs in, and again on the page of the connected app.
+# The choice is shown at sign-in, and again on the page of the connected app.
 
 MAX_TAGS: Final = 30
-"""If there are more, people type them."""
+"""If there are more tags, people type them."""
 ALL, SOME = "all", "some"
 
 
 class RightsChoice(ExpiryChoice):
-    """What a program may, no more than `may_ask`, and until when.
+    """What a program may do, no more than `may_ask`, and until when.
 
-    `tags` are those of the tools that the person sees, with how many tools have them.
+    `tags` are the tags of the tools that the person sees, with the number of tools.
     """
 
     may = forms.ChoiceField(
@@ -154,12 +154,12 @@ class RightsChoice(ExpiryChoice):
         choices = {AccessToken.May.READ.value: _("only look things up")}
         if may_ask == AccessToken.May.CHANGE:
             choices[AccessToken.May.CHANGE.value] = _("also change things")
-        # The widget has a list of its own.
+        # The widget has its own list, so set the choices of the field.
         may.choices = choices
         self._add_tags_field(tags)
 
     def tell_what_is_missing(self, visible: Visible) -> None:
-        """Say beside the choice how many tools only a program that may change has."""
+        """Say beside the choice how many tools need the right to change things."""
         changing = sum(not tool.only_reads for tool in visible.tools)
         if changing and len(self.fields["may"].choices) > 1:  # type: ignore[attr-defined]
             self.fields["may"].help_text = ngettext(
@@ -171,8 +171,8 @@ class RightsChoice(ExpiryChoice):
             ) % {"changing": changing, "all": len(visible.tools)}
 
     def _add_tags_field(self, tags: Counter[str]) -> None:
-        # Without tags there is no choice.  But if the person chose tags that are gone
-        # since, the answer was not "all".
+        # Without tags there is no choice.  But a person may have chosen tags that no
+        # longer exist: then the answer was not "all".
         if not tags and self.data.get("which") != SOME:
             del self.fields["which"]
         elif len(tags) <= MAX_TAGS:
@@ -204,7 +204,7 @@ class RightsChoice(ExpiryChoice):
         return cleaned
 
     def chosen_tags(self) -> str:
-        """Return the tags as a column has them, "" for all."""
+        """Return the tags as the column stores them, "" for all."""
         if self.cleaned_data.get("which") != SOME:
             return ""
         value = self.cleaned_data.get("tags")
@@ -212,7 +212,7 @@ class RightsChoice(ExpiryChoice):
 
 
 def visible_tag_counts(visible: Visible) -> Counter[str]:
-    """Return the tags of the tools that a person sees, with how many have each."""
+    """Return the tags of the tools that a person sees, with the number of tools."""
     return Counter(tag for tool in visible.tools for tag in tool.tags)
 
 
@@ -224,7 +224,7 @@ OVERLAPS: Final = {
     "1": gettext_lazy("in 1 hour"),
     "24": gettext_lazy("in 24 hours"),
 }
-"""Hours that an old token still works."""
+"""For how many hours an old token still works."""
 ONCE: Final = re.compile(r"[0-9a-f]{32}")
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ else:
 
 
 class OnceForm(forms.Form):
-    """A form that takes effect once, however often it is sent."""
+    """A form that takes effect once, even if it is sent several times."""
 
     once = forms.CharField(
         widget=forms.HiddenInput,
@@ -262,14 +262,14 @@ class ChosenServers(ServersField):
 
 
 class UnshownText(forms.Textarea):
-    """Never shows what was pasted: it may be a private key."""
+    """Never shows pasted text, because it may be a private key."""
 
     def format_value(self, value: Any) -> None:
         return None
 
 
 class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
-    """A token for the user of the form; `servers` are those to choose from."""
+    """A token for the user of the form; `servers` are the servers to choose from."""
 
     days = (1, 7, 30, 90)
     usual_days = USUAL_DAYS
@@ -348,7 +348,7 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
 
 
 class AnyonesTokenForm(NewTokenForm):
-    """The form of tokens for others; without a right, pages take fields out."""
+    """The form of tokens for other users; pages remove fields without the right."""
 
     service_user = forms.CharField(
         label=gettext_lazy("For a service user"),
@@ -389,7 +389,7 @@ class AnyonesTokenForm(NewTokenForm):
 
 
 class ServerTokenForm(OnceForm, TokenForm):
-    """A token for one server and the usual time, which reads unless more is ticked."""
+    """A token for one server and the usual time; by default it only reads."""
 
     change = forms.BooleanField(
         label=gettext_lazy("May also use tools that change things"), required=False
@@ -438,9 +438,9 @@ KEEP: Final = "keep"
 
 
 class AppForm(RightsChoice):
-    """What an app is called and may do; `tags` are those of tools that it could see.
+    """The name and the rights of an app; `tags` are those of the tools it could see.
 
-    `before` is what held when the page was opened.
+    `before` is a digest of the choice that was stored when the page was opened.
     """
 
     before = forms.CharField(widget=forms.HiddenInput)
@@ -456,7 +456,7 @@ class AppForm(RightsChoice):
     ) -> None:
         self._now = now = Choice.of_connection(connection)
         chosen = list(split_words(now.tags))
-        # A tag that no tool has any more stays chosen: else all would be allowed.
+        # A tag that no tool has now stays chosen: without it, all would be allowed.
         counts = Counter({**dict.fromkeys(chosen, 0), **tags})
         initial = {
             "before": _state_digest(now),
@@ -477,7 +477,7 @@ class AppForm(RightsChoice):
         yield from super()._expiry_choices()
 
     def is_current(self) -> bool:
-        """Whether nobody has changed the app since the page was opened."""
+        """Whether the app has not been changed since the page was opened."""
         return bool(self.cleaned_data["before"] == _state_digest(self._now))
 
     def chosen_end(self) -> datetime | None:

@@ -70,7 +70,7 @@ def token_state(row: AccessToken) -> State:
 
 
 def _end_reason(row: AccessToken) -> tuple[str, str]:
-    """Return the word for the state of a token or an app that has ended, and why."""
+    """Return the word and the reason for a token or an app that has ended."""
     if not row.is_app and row.revoked is not None:
         return _("Revoked"), _("Revoked:")
     if not row.is_app:
@@ -88,7 +88,7 @@ def _end_reason(row: AccessToken) -> tuple[str, str]:
 
 
 def end_or_reason(row: AccessToken) -> str:
-    """Return when a token ends, or why it is not good now."""
+    """Return when a token ends, or why it cannot be used now."""
     state = token_state(row)
     if state.look != "good":
         return state.sentence
@@ -96,7 +96,7 @@ def end_or_reason(row: AccessToken) -> str:
 
 
 def end_words(row: AccessToken) -> str:
-    """Return what is said once a token was revoked, or an app ended."""
+    """Return the message after a token was revoked or an app was ended."""
     message = _("Deleted: “%(token)s” lets nobody in any more.")
     if row.is_app:
         message = _("Ended: “%(token)s” lets nobody in any more.")
@@ -120,29 +120,29 @@ def begins_of(row: AccessToken) -> SafeString:
 
 
 def open_servers() -> QuerySet[Server]:
-    """Return the servers that can be used now; users see no others."""
+    """Return the servers that are open now; users see only these."""
     rows = Server.objects.filter(~is_stopped(Server), published__isnull=False)
     return rows.exclude(access="").defer("published__content")
 
 
 def open_server(slug: str | None) -> Server | None:
-    """Return one of these, None if there is none."""
+    """Return the open server of this slug, None if there is none."""
     return open_servers().filter(slug=slug or "").first()
 
 
 def reveal_token(
     request: HttpRequest, row: AccessToken, token: Secret
 ) -> dict[str, Any]:
-    """Return what the page shows once: a token with the configurations to use it.
+    """Return what a page shows once: a token, with the configurations to use it.
 
-    `line` adds the server to Claude Code, `others` are the addresses of other servers
-    that accept the token; one that `is_public` needs none.
+    `line` adds the server to Claude Code.  `others` are the addresses of other servers
+    that accept the token.  If the server `is_public`, it needs no token.
     """
     rows = open_servers()
     if not row.everywhere:
         rows = rows.filter(pk__in=row.servers.values("pk"))
     servers = list(rows)
-    # The default one, if that is open.
+    # The default server comes first, if it is open.
     servers.sort(key=lambda each: each.slug != DEFAULT_SLUG)
     first = servers[0] if servers else None
     slug = DEFAULT_SLUG if first is None else first.slug
@@ -176,7 +176,7 @@ def _client_paste(key: str, name: str, url: str, token: str) -> dict[str, str]:
 def lets_sign_in(server: Server, site: str = "") -> bool:
     """Return whether programs can sign in to use a server, here or elsewhere.
 
-    `site` is the origin of the request (scheme and host); it counts in development.
+    `site` is the origin of the request (scheme and host); only development uses it.
     """
     scheme, _colon, host = site.partition("://")
     try:
@@ -195,7 +195,7 @@ MAX_CALLS: Final = 10_000
 
 
 def program_host(connection: Connection) -> str:
-    """Return where a program is, as far as that is proved."""
+    """Return the place of a program, as far as it is proved."""
     if connection.issuer:
         return _("let in by %(company)s") % {"company": connection.issuer}
     if is_on_own_computer(connection.redirect_uri):
@@ -216,14 +216,14 @@ def identity_claim(connection: Connection) -> str:
 
 
 def permission_words(may: str) -> str:
-    """Return what a program may, or asked for, in the words of its choice."""
+    """Return the rights of a program, or those that it asked for, in words."""
     if may == AccessToken.May.CHANGE:
         return _("look things up and change them")
     return _("only look things up")
 
 
 def until_words(connection: Connection) -> str:
-    """Return in words when it ends by its owner's choice."""
+    """Return in words when an app ends by its owner's choice."""
     if connection.until is None:
         return _("never")
     return time_html(connection.until)
@@ -231,7 +231,7 @@ def until_words(connection: Connection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The newest calls of a user, by the family of the token; `cut` if not all."""
+    """How many calls a user made lately, by token family; `cut` if some are missing."""
 
     counts: Mapping[str, int]
     cut: bool
@@ -266,7 +266,7 @@ def ended_words(count: int) -> str:
 
 
 # -- first contact ---------------------------------------------------------------------
-# What came in since a token was made: its first use, and refusals meanwhile.
+# What arrived after a token was made: its first use, and refusals meanwhile.
 
 COUNTED: Final = re.compile(r"([a-z_]{1,20})\.([0-9]{1,9})")
 MAX_REASONS: Final = 40
@@ -276,7 +276,7 @@ MARGIN_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What came in: `used` is None before the first use.
+    """What is known of the first use of a token; `used` is None before it.
 
     `client` and `revision` are "" if neither a session nor a call names them.
     """
@@ -287,9 +287,9 @@ class Contact:
 
 
 def own_token(user: AbstractBaseUser, key: object, slug: str) -> AccessToken | None:
-    """Return a user's token, with what its newest session at a server says; one query.
+    """Return a user's token with data of its newest session at a server; one query.
 
-    None if it is no token of theirs.
+    None if the user has no such token.
     """
     principal = Principal(kind=ACCESS_TOKEN, user_id=str(user.pk))
     of_token = Concat(Value(principal.key), OuterRef("family"))
@@ -304,7 +304,7 @@ def own_token(user: AbstractBaseUser, key: object, slug: str) -> AccessToken | N
 
 
 def first_contact(row: AccessToken) -> Contact:
-    """Return what came in with a token, which `own_token` has found; one query."""
+    """Return the first use of a token that `own_token` has found; one query."""
     noted: Any = row
     if row.used is None:
         return Contact(None)
@@ -323,10 +323,10 @@ def first_contact(row: AccessToken) -> Contact:
 
 
 def refusal_counts(reports: Iterable[Report], since: datetime) -> Counter[str]:
-    """Count refused requests by reason since the hour of a moment began.
+    """Count refused requests by reason, from the start of the hour of `since`.
 
-    Processes count by the hour.  What they counted before that moment in its hour is
-    subtracted by whoever noted it then.
+    Processes count by the hour.  A caller subtracts the counts that it noted at the
+    moment `since`.
     """
     hour_ms = int(since.timestamp()) // HOUR_S * HOUR_S * 1_000
     counts: Counter[str] = Counter()
@@ -343,7 +343,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def counts_of_text(text: str) -> Counter[str]:
-    """Return the counts that a text says; what cannot be read counts as nothing."""
+    """Return the counts in a text; parts that cannot be read are left out."""
     parts = text.split("-", MAX_REASONS)[:MAX_REASONS]
     matches = filter(None, map(COUNTED.fullmatch, parts))
     return Counter({each[1]: int(each[2]) for each in matches})

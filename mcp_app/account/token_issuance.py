@@ -1,7 +1,7 @@
 """Make, replace, end, rename and forget tokens; the admin's log names who did it.
 
-`by` is the person who does it; None stands for the command line, which the log of the
-admin, a log of users, cannot name.
+`by` is the person who acts.  None stands for the command line, which the admin's log
+cannot name, because it names users.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Irreplaceable(Exception):
 def issue_token(
     by: AbstractBaseUser | None, *, idempotency_key: UUID | None = None, **columns: Any
 ) -> tuple[AccessToken, Secret]:
-    """Make a token from what `AccessToken.objects.make` takes.
+    """Make a token from the arguments of `AccessToken.objects.make`.
 
-    `made_with` names the page that asked: sent twice, it makes one token.  A `maker`
-    needs a right.  Raises `AlreadyShown` and `ValidationError`.
+    If a page (`idempotency_key`) is sent twice, it makes one token.  A `maker` needs a
+    right.  Raises `AlreadyShown` and `ValidationError`.
     """
     if maker := columns.get("maker"):
         require_right(maker, MANAGE)
@@ -68,7 +68,7 @@ def issue_token(
             row, token = AccessToken.objects.make(**columns, made_with=idempotency_key)
             log_actions(by, [row], ADDITION, _creation_message(row))
     except (IntegrityError, ValidationError):
-        # Two requests of one page ran at once, and the other one was faster.
+        # The page was sent twice at once, and the other request was faster.
         _check_new(idempotency_key)
         raise
     return row, token
@@ -76,9 +76,9 @@ def issue_token(
 
 @sensitive_variables("code")
 def take_token(by: AbstractBaseUser, code: str) -> tuple[AccessToken, Secret]:
-    """Make the token that is offered to a person, once.
+    """Make the token that a link offers to a person, once.
 
-    Raises `ValidationError`, also if whoever made the link has no right to it any more.
+    Raises `ValidationError`, also if the maker of the link has lost the right to it.
     """
     rows = AccessToken.objects.using(router.db_for_write(AccessToken))
     with own_transaction(rows.db):
@@ -106,7 +106,7 @@ def replace_token(
 ) -> tuple[AccessToken, Secret]:
     """Make the next token of a family; the old one expires after `overlap`.
 
-    Without an overlap the old one is revoked, and what it has open ends.
+    If `overlap` is 0, the old token is revoked, and everything that it has open ends.
     Raises `AlreadyShown` and `Irreplaceable`.
     """
     if row.is_app:
@@ -174,7 +174,7 @@ def rename_token(by: AbstractBaseUser, row: AccessToken) -> None:
 
 
 def _check_new(idempotency_key: UUID | None) -> None:
-    """Raise `AlreadyShown` if a page has made its token."""
+    """Raise `AlreadyShown` if a page has made its token already."""
     if idempotency_key is None:
         return
     row = AccessToken.objects.filter(made_with=idempotency_key).first()

@@ -1,6 +1,6 @@
-"""The pages on which users manage their own access tokens, and nobody else's.
+"""The pages on which users manage their own access tokens and connected apps.
 
-The list has their connected apps, too; `connected_app_page` is the page of one.
+`connected_app_page` is the page of one app.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def own_tokens(request: HttpRequest) -> QuerySet[AccessToken]:
 def token_list(request: HttpRequest) -> HttpResponse:
     """List the user's connected apps, and the tokens."""
     everything = AccessToken.objects.filter(user=request.user.pk)
-    # One statement counts both.
+    # One statement counts apps and tokens.
     counts = everything.aggregate(all=Count("pk"), apps=Count("connection"))
     apps = _list_part(request, "apps", counts["apps"])
     page = _list_part(request, "page", counts["all"] - counts["apps"])
@@ -135,9 +135,9 @@ def add_token(request: HttpRequest) -> HttpResponse:
 @sensitive_variables()
 @sensitive_post_parameters("code")
 def take_token(request: HttpRequest) -> HttpResponse:
-    """Ask for the link of a colleague; on POST make its token, and show it once.
+    """Ask for a colleague's link; on POST make its token, and show it once.
 
-    Its code stands after the `#`, which browsers send to no server: no log has it.
+    The code of the link follows a `#`.  Browsers do not send it, so no log has it.
     """
     problem = ""
     if request.method == "POST":
@@ -180,7 +180,7 @@ def replace_token(request: HttpRequest, key: int) -> HttpResponse:
 @own_page
 @require_POST
 def delete_token(request: HttpRequest, key: int) -> HttpResponse:
-    """Revoke a token or end an app; no worker accepts it once this has answered."""
+    """Revoke a token or end an app; after the answer, no worker accepts it."""
     row = get_object_or_404(own_tokens(request), pk=key)
     token_issuance.end_token(row.user, row)
     messages.success(request, end_words(row), fail_silently=True)
@@ -209,7 +209,7 @@ def show_once(
 ) -> HttpResponse:
     """Make a token by a valid form, and show it; if the form made one before, say so.
 
-    `render_page` takes the name of a page and what it shows; `old` is replaced.
+    `render_page` takes the name of a page and its context; `old` is the replaced token.
     """
     by: Any = request.user
     try:
@@ -272,20 +272,20 @@ def connected_app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
 
 
 def _render_page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
-    # Its template has one; a site's own frame may show a variable of this name.
+    # The template has its own title; a site's frame may show a variable of this name.
     context.pop("title", None)
     return render(request, f"mcp_app/account/{name}.html", context)
 
 
 # -- app views -------------------------------------------------------------------------
-# The page of one connected app of the user: what it may, and its end.
+# The page of one connected app of the user: what it may do, and how to end it.
 
 
 @own_page
 def connected_app_page(request: HttpRequest, key: int) -> HttpResponse:
-    """Show a connected app; change its name and what it may on POST."""
+    """Show a connected app; on POST change its name and its rights."""
     rows = own_tokens(request).filter(connection__isnull=False)
-    # An app has one server, or none once that was deleted.
+    # An app has one server, or none if the server was deleted.
     with_server = rows.annotate(slug=F("servers__slug"), title=F("servers__title"))
     row: Any = get_object_or_404(with_server, pk=key)
     server = Server(slug=row.slug, title=row.title) if row.slug else ""
@@ -294,7 +294,7 @@ def connected_app_page(request: HttpRequest, key: int) -> HttpResponse:
         if request.method == "POST":
             return _redirect_with_error(request, row, _has_ended())
         return _render_app_page(request, row, line, form=None)
-    # What its owner sees there, None for nothing at all.
+    # What the owner sees at the server; None if that is nothing at all.
     visible = visible_to(row.user, row.slug) if row.slug else None
     form = AppForm(
         request.POST if request.method == "POST" else None,
@@ -335,7 +335,7 @@ def end_all_apps(request: HttpRequest) -> HttpResponse:
 def _save_choice(
     request: HttpRequest, row: AccessToken, form: AppForm
 ) -> HttpResponse | None:
-    """Store what was chosen; if that fails, return None with the reason in the form."""
+    """Store the choice; if that fails, return None with the reason in the form."""
     if not form.is_current():
         return _redirect_with_error(request, row, _change_conflict())
     before = Choice.of_connection(row.connection)
