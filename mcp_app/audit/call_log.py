@@ -36,14 +36,14 @@ from mcp_app.protocol.errors import Unavailable
 logger = logging.getLogger("mcp_app.audit")
 
 EVERY: Final = 1.0
-"""Seconds for which calls are collected; if a process is killed, so many are lost."""
+"""Seconds for which calls are collected; a killed process loses as much."""
 MOST_ROWS: Final = 2_000
-"""Calls in one batch; this many do not wait for the second to end."""
+"""The most calls in one batch; when so many wait, they are written at once."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one repeats."""
 WARN_EVERY: Final = 60.0
 STRANGERS_ROWS: Final = 5
-"""Rows a second of calls for which nothing ran, of callers whom nobody knows."""
+"""Rows a second for calls of unknown callers for which nothing ran."""
 DIGEST_BYTES: Final = 16
 NO_ROOM: Final = "The call log has no rows for %d calls so far. They are only counted."
 ONLY_COUNTED: Final = (
@@ -55,8 +55,8 @@ ONLY_COUNTED: Final = (
 class CallLog:
     """Takes calls from any thread and writes them later; the rest is for the loop.
 
-    At most `max_calls` wait.  If `strict`, none is dropped or waits for the second to
-    end; `wait_until_written` returns when a call is committed.
+    At most `max_calls` wait.  If `strict`, no call is dropped, and each is written at
+    once; `wait_until_written` returns when the calls are committed.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class CallLog:
     ) -> None:
         """`writer` names the process; `key` has up to 64 bytes.
 
-        So many calls a second that strangers make in vain get rows.
+        At most `strangers_rows` calls of `add_in_vain` get rows in a second.
         """
         self.strict = strict
         self.dropped = 0
-        """Calls of this process that were counted and have no row."""
+        """Calls of this process that were counted but have no row."""
         self._writer = writer
         self._max_calls = max_calls
         self._digest = blake2b(key=key, digest_size=DIGEST_BYTES)
@@ -82,10 +82,10 @@ class CallLog:
         self._thread = threading.get_ident()
         self._pending = PendingCalls()
         self._lock = threading.Lock()
-        """Held by whoever changes what is pending."""
+        """Held while the pending calls are changed."""
         self._tallies = Tallies()
-        # `add` calls `_schedule_writing` when this many wait: the first call starts the
-        # timer.
+        # If this many calls wait, `add` also calls `_schedule_writing`; with 0, the
+        # first call starts the timer.
         self._room = 0
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
@@ -111,7 +111,7 @@ class CallLog:
             self._loop.call_soon_threadsafe(self._take_on_loop, record)
 
     def add_in_vain(self, record: CallValues) -> None:
-        """Take a stranger's call for which nothing ran: above a rate it is counted."""
+        """Take a stranger's call that ran nothing; above a rate, it is only counted."""
         second = int(record[1] + record[2])
         if second != self._strangers_second:
             self._strangers_second = second
@@ -124,13 +124,13 @@ class CallLog:
         self._schedule_writing()
 
     def digest_arguments(self, arguments: bytes) -> str:
-        """Return a digest with a key, without which arguments could be guessed."""
+        """Return a keyed digest, so that nobody can guess the arguments from it."""
         digest = self._digest.copy()
         digest.update(arguments)
         return digest.hexdigest()
 
     async def wait_until_written(self) -> None:
-        """Return when all calls that were added before are committed."""
+        """Return when all calls that were added so far are committed."""
         added = self._batched_so_far + len(self._pending)
         if added > self._written_so_far:
             waiting: asyncio.Future[None] = self._loop.create_future()
@@ -151,7 +151,7 @@ class CallLog:
             self._start_writing()
 
     def stop(self) -> None:
-        """Stop the timer; from then on, calls may wait for `write_pending`."""
+        """Stop the timer; from then on, calls wait until `write_pending` is called."""
         self._stopped = True
         self._stop_timer()
 
@@ -179,7 +179,7 @@ class CallLog:
                 self._timer = self._loop.call_later(EVERY, self._start_writing)
 
     def _count_dropped(self, record: CallValues, message: str) -> None:
-        """Count a call that gets no row; the message, for the log, says why."""
+        """Count a call that gets no row; `message` gives the reason for the log."""
         circumstances, began, took, *_ = record
         server, kind, name, _, outcome, *_ = circumstances
         self.dropped += 1
@@ -215,7 +215,7 @@ class CallLog:
         finally:
             self._task = None
             with self._lock:
-                # From now on whoever adds one sees to it that it is written.
+                # From now on, `add` schedules the writing of each call again.
                 self._room = 0
             if self._pending or self._tallies:
                 self._schedule_writing()

@@ -21,11 +21,11 @@ from mcp_app.models.expiry import (
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 MINUTE_RETENTION_MS: Final = 2 * HOUR_S * 1_000
-"""How long counters by the minute are kept: for the current hour and the one before."""
+"""How long counters by the minute are kept: this hour and the one before."""
 WRITER_RETENTION_MS: Final = 7 * 24 * HOUR_S * 1_000
-"""Longer than any process retries a commit whose outcome it does not know."""
+"""Longer than any process retries a commit of unknown outcome."""
 RETAINED_FAILURES: Final = 50
-"""Calls of each outcome below that outlast all others."""
+"""How many calls of each outcome below are kept longer than all others."""
 RETAINED_OUTCOMES: Final = (*REFUSED, *FAILED)
 
 
@@ -59,7 +59,7 @@ def _clear_portion(rows: CallQuerySet) -> int | None:
 
 
 def surplus_calls(limit: int, oldest_ms: Any) -> ExpiredRows:
-    """Return the calls above so many; only those since then are counted."""
+    """Return the calls above a number; only those since `oldest_ms` are counted."""
     surplus = _Surplus(limit, oldest_ms)
     return ExpiredRows(
         "calls above their number", surplus.count_surplus, surplus.delete_portion
@@ -69,8 +69,8 @@ def surplus_calls(limit: int, oldest_ms: Any) -> ExpiredRows:
 class _Surplus:
     """The oldest calls above a number; the newest of each bad outcome stay.
 
-    Numbers are those of keys: counting the rows would read all of them.  So where the
-    database leaves keys out, fewer rows stay.
+    The number is counted by keys, because to count rows would read all of them.  So if
+    the database skips keys, fewer rows stay.
     """
 
     def __init__(self, limit: int, oldest_ms: Any) -> None:
@@ -100,15 +100,15 @@ class _Surplus:
         return len(deleted)
 
     def _deletion_bounds(self, rows: CallQuerySet) -> tuple[int, frozenset[int]]:
-        """Return the last key that goes, and those that stay; looked up once."""
+        """Return the last key to delete, and the keys that stay; looked up once."""
         if self._settled is None:
-            # SQLite would read all rows for both at once.
+            # One query for both keys would make SQLite read all rows.
             keys = rows.values_list("pk", flat=True)
             oldest, newest = (
                 keys.order_by(each).first() or 0 for each in ("pk", "-pk")
             )
             end = newest - self._limit
-            # If few calls stay, half of them may have any outcome.
+            # If the limit is small, such failures fill at most half of it.
             share = min(RETAINED_FAILURES, self._limit // (2 * len(RETAINED_OUTCOMES)))
             retained = frozenset(
                 key
@@ -116,7 +116,7 @@ class _Surplus:
                 for key in rows.newest_that(outcome, share)
             )
             for each in sorted(retained):
-                # For each that stays, one more of the others goes.
+                # For each call that stays, one more of the others is deleted.
                 end += each <= end
             self._settled = end, retained
         return self._settled

@@ -15,7 +15,7 @@ from mcp_app.models.transactions import is_conflict
 from mcp_app.pools.connections import may_be_refused
 
 Subject: TypeAlias = tuple[str, str, str, str]
-"""What has counters of its own: server, kind, name and outcome."""
+"""The key of one set of counters: server, kind, name and outcome."""
 Row: TypeAlias = tuple[str | int, ...]
 """The values of `CallStatistic.KEYS` and `CallStatistic.COUNTERS`."""
 
@@ -70,7 +70,7 @@ class Tallies:
         self._tally_of_subject(minute_ms, subject).add_calls(times_us, dropped)
 
     def count_dropped(self, minute_ms: int, subject: Subject) -> None:
-        """Note that a call that was counted has no row."""
+        """Count a call as dropped that was counted already."""
         self._tally_of_subject(minute_ms, subject).dropped += 1
 
     def merge_tallies(self, other: Tallies) -> None:
@@ -98,13 +98,13 @@ def period_start_ms(time_ms: int, seconds: int) -> int:
 
 
 # -- refusals --------------------------------------------------------------------------
-# Finds which rows of a batch the database refuses, and stores the others.
+# Finds the rows of a batch that the database refuses, and stores the others.
 #
-# An example is a client's name that a table of latin1 cannot store; MySQL and MariaDB
-# report that as if they were away.  A batch that failed twice, or once with an error
-# that is no outage, is written again with savepoints and halved until the refused rows
-# are alone.  Their calls are counted as dropped.  Temporary problems (a lock, a full
-# disk) are waited for instead (`pools.connections`).
+# For example, a latin1 table cannot store some names of clients; MySQL and MariaDB
+# report that like an outage.  A batch is stored in parts, with savepoints, if it failed
+# twice, or once with an error that is no outage.  The parts are halved until each
+# refused row is alone; its call is counted as dropped.  Temporary problems (a lock, a
+# full disk) are retried instead (`pools.connections`).
 
 Thing = TypeVar("Thing")
 
@@ -112,14 +112,14 @@ Thing = TypeVar("Thing")
 def stored_apart(
     using: str, store: Callable[[Sequence[Thing]], object], things: Sequence[Thing]
 ) -> list[tuple[Thing, DatabaseError]]:
-    """Store things, halved until they fit; return those that were refused, and why."""
+    """Store things in halves where needed; return the refused ones with the errors."""
     if not things:
         return []
     try:
         with transaction.atomic(using=using):
             store(things)
     except DatabaseError as error:
-        # Going back to the savepoint has shown that the database still answers.
+        # The return to the savepoint has shown that the database still answers.
         must_roll_back = transaction.get_rollback(using)
         if must_roll_back or is_conflict(error) or not may_be_refused(error):
             raise

@@ -11,15 +11,15 @@ from mcp_app.audit.writing import storable_text
 from mcp_app.models.calls import HOUR_S
 
 RefusalCount: TypeAlias = tuple[int, str, str, int]
-"""When an hour began (ms), the reason, the client, and how many requests."""
+"""The start of an hour (ms), the reason, the client, and the number of requests."""
 
 HOURS: Final = 24
 GROUPS: Final = 30
 """With more groups than this in an hour, clients are counted together for each
 reason."""
 OTHERS: Final = "\N{HORIZONTAL ELLIPSIS}"
-"""Stands for clients that are counted together: no client's name in Latin-1 equals
-it."""
+"""Stands for clients that are counted together; headers are Latin-1, so no client has
+this name."""
 MAX_CLIENT_LENGTH: Final = 60
 
 

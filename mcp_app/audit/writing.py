@@ -1,10 +1,10 @@
 """Writes a batch of calls: rows and counters in one transaction, exactly once.
 
-The transaction first raises a number in the row of its process (`CallWriter`).  If a
-commit fails, the batch is written again, and does nothing if the number is there
-already.  An undecided transaction holds the lock of that row, so the second attempt
-waits for it.  Counters are written in the order of their keys, which avoids deadlocks
-between processes.
+Each batch has a number.  The transaction first raises the number in the row of its
+process (`CallWriter`).  If a commit fails, the batch is written again; if the number is
+there already, nothing is written.  An undecided transaction holds the lock of that row,
+so the second attempt waits for it.  Counters are written in the order of their keys,
+which avoids deadlocks.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 # The calls of a process that wait for their transaction.
 
 MAX_CLIENT_NAME_LENGTH = 128
-"""Characters that are stored of a client's name for itself."""
+"""How many characters of the name that a client gives itself are stored."""
 MAX_ERROR_LENGTH = 500
 SHORT_ARGUMENTS = 1_024
-"""Bytes of arguments that wait for their digest; longer ones are digested at once."""
+"""Up to this many bytes, arguments wait for a digest; longer ones get it at once."""
 VALUES_BYTES = 4_096
-"""Bytes of arguments that are kept for tools whose values staff have kept."""
+"""The most bytes of arguments that are stored, if staff keep a tool's values."""
 
 _FIELDS = len(CallRecord._fields)
 
@@ -59,9 +59,9 @@ _FIELDS = len(CallRecord._fields)
 class PendingCalls:
     """The calls that wait, in the order in which they came.
 
-    All fields are in one list, and equal circumstances are stored once: a tuple for
-    each call would be one more object that the garbage collector visits, and it would
-    keep the texts of its request in memory.
+    All fields are in one list, and equal circumstances are stored once.  A tuple for
+    each call would be one more object for the garbage collector, and it would keep the
+    texts of its request in memory.
     """
 
     __slots__ = ("_circumstances", "_fields", "_last")
@@ -75,7 +75,7 @@ class PendingCalls:
         return len(self._fields) // _FIELDS
 
     def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
-        """Return the calls of each circumstances: a list for each further field."""
+        """Return the calls by circumstances: one list for each other field."""
         first, *fields = [self._fields[index::_FIELDS] for index in range(_FIELDS)]
         if first and first.count(first[0]) == len(first):
             return {first[0]: fields}
@@ -99,7 +99,7 @@ class PendingCalls:
         removed = PendingCalls()
         end = count * _FIELDS
         removed._fields, self._fields = self._fields[:end], self._fields[end:]
-        # Without this, circumstances of calls that are gone would stay for ever.
+        # Without this, the circumstances of removed calls would stay in memory.
         if len(self._circumstances) > len(self):
             self._circumstances = {each: each for each in self._fields[::_FIELDS]}
             self._last = None
@@ -107,43 +107,43 @@ class PendingCalls:
 
 
 # -- storable --------------------------------------------------------------------------
-# Makes text from outside storable in every database, and as short as it must be.
+# Make texts from outside storable in every database, and short enough.
 
 MAX_TEXT_BYTES: Final = 500
-"""Bytes that the call log stores of a text, in UTF-8."""
+"""The most bytes of a text that the call log stores, in UTF-8."""
 BYTES_OF_CHARACTER: Final = 4
 
 
 def storable_text(text: str) -> str:
-    """Return a text that every database takes: no NUL, no half of a surrogate pair."""
+    """Return a text that every database accepts: no NUL, no lone surrogate."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def cut_to_bytes(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Return as much of a text as fits into so many bytes; no character is split."""
+    """Return as much of a text as fits into `max_bytes`; no character is split."""
     if len(text) * BYTES_OF_CHARACTER <= max_bytes:
         return text
     return text.encode()[:max_bytes].decode("utf-8", "ignore")
 
 
 # -- sqlite rows -----------------------------------------------------------------------
-# Writes calls that have much in common to SQLite: what they share is bound once.
+# Writes calls with equal values to SQLite: shared values are bound only once.
 #
-# SQLite's driver takes longer to bind the values of a row than SQLite to insert it.
-# And it lets go of the interpreter for each statement, and waits for it again; so one
-# has many rows.
+# SQLite's driver takes longer to bind the values of a row than SQLite takes to insert
+# it.  The driver also releases the interpreter lock for each statement and waits for it
+# again, so one statement has many rows.
 
 _SHARED: Final = len(Call.SHARED)
 _OWN: Final = len(Call.OWN)
 SIZES: Final = (500, 100, 20, 5)
-"""Rows of a statement, each number a multiple of the next.
+"""How many rows a statement has; each number is a multiple of the next.
 
-They are no more because to bind 500 rows keeps the loop waiting for a millisecond.
+There are no larger ones, because to bind 500 rows blocks the loop for a millisecond.
 """
 ALWAYS_POSSIBLE: Final = 999
-"""Parameters of a statement, unless somebody has compiled SQLite to take fewer."""
+"""Parameters that a statement may have, unless SQLite was compiled for fewer."""
 
 Rows = Mapping[SharedValues, Sequence[Own]]
 
@@ -152,7 +152,7 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
     unwritten: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
-        # Drivers like that of SQLCipher resemble Python's own, and not all have this.
+        # Some drivers, such as that of SQLCipher, do not have this method.
         limit = getattr(connection.connection, "getlimit", None)
         max_values = limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
         sizes = [size for size in SIZES if _SHARED + size * _OWN <= max_values]
@@ -173,7 +173,7 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
 def _statement(table: str, size: int) -> str:
     names = ", ".join((*Call.SHARED, *Call.OWN))
     shared = ", ".join(["?"] * _SHARED)
-    # So SQLite names the columns of VALUES.
+    # SQLite gives these names to the columns of VALUES.
     own = ", ".join([f"column{number}" for number in range(1, _OWN + 1)])
     values = ", ".join([f"({', '.join(['?'] * _OWN)})"] * size)
     insert = f"INSERT INTO {table} ({names})"
@@ -196,7 +196,7 @@ MAX_NAME_LENGTH: Final = int(_LENGTHS[_NAME] or 0)
 
 @dataclass(frozen=True, slots=True)
 class RefusedBatch:
-    """How many rows and how many counters of a batch the database has refused."""
+    """How many rows and counters of a batch the database has refused."""
 
     rows: int = 0
     counters: int = 0
@@ -205,7 +205,7 @@ class RefusedBatch:
 
 @dataclass(slots=True)
 class CallBatch:
-    """The calls of one transaction; `tallies` has the counts of those without rows."""
+    """The calls of one transaction; `tallies` counts the calls that have no row."""
 
     writer: str
     number: int
@@ -213,16 +213,16 @@ class CallBatch:
     digest: Callable[[bytes], str]
     tallies: Tallies = field(default_factory=Tallies)
     broke: int = 0
-    """How often the database took none of it, perhaps because it refuses some of it."""
+    """Rises with each failure that may mean that the database refuses some rows."""
     refused: RefusedBatch = RefusedBatch()
 
 
 def write(batch: CallBatch) -> int:
-    """Commit a batch, unless that was done already; blocks.
+    """Commit a batch, unless it was committed already; blocks.
 
-    Returns the database's clock less the monotonic one, in milliseconds.  Raises
-    Django's exception if the database cannot be reached.  The batch may be committed
-    all the same, so writing it again checks that first.
+    Returns the database's clock minus the monotonic clock, in milliseconds.  Raises
+    Django's exception if the database cannot be reached.  Even then the batch may have
+    been committed, so the next attempt checks that first.
     """
     try:
         return _write_persistently(batch)
@@ -235,7 +235,7 @@ def write(batch: CallBatch) -> int:
 
 
 def _write_persistently(batch: CallBatch) -> int:
-    # The very first batch may fail because it has been committed meanwhile.
+    # The very first batch may fail because another attempt has committed it.
     return persistently(partial(_write_once, batch), ATTEMPTS, (IntegrityError,))
 
 
@@ -262,7 +262,7 @@ def _store_together(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
 
 
 def _store_apart(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
-    """Store what the database takes; a call whose row it refuses is still counted."""
+    """Store what the database accepts; a call with a refused row is still counted."""
     insert = Call.objects.using(using).insert
     raise_by = CallStatistic.objects.using(using).raise_by
     each = [(shared, own) for shared, calls in rows.items() for own in calls]
@@ -295,7 +295,7 @@ def _clock_offset_ms(using: str) -> int:
 def _rows_and_tallies(
     batch: CallBatch, clock_ms: int
 ) -> tuple[dict[SharedValues, list[Own]], Tallies]:
-    # The same call is often made again.
+    # The same call is often repeated, so digests are cached.
     digest = cache(batch.digest)
     rows: dict[SharedValues, list[Own]] = {}
     tallies = Tallies()
@@ -316,7 +316,7 @@ def _own_columns(
     digest: Callable[[bytes], str],
     hidden: Collection[str] | None,
 ) -> tuple[list[Any], ...]:
-    """Return the calls' own columns: call by call it would take twice as long."""
+    """Return the calls' own columns; one call at a time would take twice as long."""
     began, took, sizes, texts, lengths, digests, endings = fields
     columns: dict[str, list[Any]] = {
         "time_ms": [int(each * 1_000) + clock_ms for each in began],
@@ -370,7 +370,7 @@ def _fitting_values(circumstances: CircumstancesValues) -> SharedValues:
 
 
 def stored_name(identity: object) -> str:
-    """Return the stored name of a definition; a URI may be too long for the column."""
+    """Return the stored name of a definition, cut if it is too long for the column."""
     name = storable_text(str(identity))
     encoded = name.encode()
     if len(name) <= MAX_NAME_LENGTH and len(encoded) <= MAX_TEXT_BYTES:
