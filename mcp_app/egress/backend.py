@@ -1,4 +1,4 @@
-"""Connections of httpcore2 that lead only to addresses that were looked at."""
+"""Connections of httpcore2 that lead only to addresses that were checked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mcp_app.egress.sites import Site, is_allowed, parse_address
 
 CONNECT_S: Final = 3.0
 IDLE_S: Final = 5.0
-"""How long a connection is kept: its address may change."""
+"""How long an unused connection is kept: the site's address may change."""
 MAX_KEEPALIVE_BYTES: Final = 32 * 1024
-"""Bytes of an answer whose connection is kept.
+"""If an answer has more bytes than this, its connection is not kept.
 
-The layers below hand out 64 KiB at once: after a larger answer, they may hold more that
+The layers below pass on 64 KiB at once.  After a larger answer, they may hold more that
 cannot be seen here.
 """
 
@@ -38,9 +38,9 @@ def connection_pool_for(
 
 @lru_cache(maxsize=32)
 def _ssl_context(ca: str) -> ssl.SSLContext:
-    """Return it for the certificates of a file, "" for the system's.
+    """Return the context for a file of certificates, or for the system's if it is "".
 
-    To read those takes longer than most calls.
+    It is cached, because reading certificates takes longer than most calls.
     """
     return (
         ssl.create_default_context(cafile=ca) if ca else httpcore2.default_ssl_context()
@@ -48,11 +48,11 @@ def _ssl_context(ca: str) -> ssl.SSLContext:
 
 
 class AnswerStream(httpcore2.AsyncNetworkStream):
-    """A connection that is dropped once more came than one answer.
+    """A connection that is dropped if more than one answer arrives.
 
-    Whoever asks next would be given what came too much: httpcore2 keeps it.  So the
-    last byte of what came waits here until it is asked for.  An answer that ends before
-    it leaves it here, and a connection that is readable is not used again.
+    httpcore2 would give the surplus bytes to the next request.  So the last byte that
+    arrived waits here until it is read.  If an answer ends before that byte, the byte
+    stays here: the connection counts as readable, and is not used again.
     """
 
     def __init__(self, below: httpcore2.AsyncNetworkStream) -> None:
@@ -61,7 +61,7 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
         self._size = 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return what came without its last byte, then that byte."""
+        """Return the bytes that arrived without the last one, then that byte."""
         data, self._last = self._last, b""
         if not data:
             data = await self._below.read(max_bytes, timeout)
@@ -71,7 +71,7 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send it; the next answer is counted anew."""
+        """Send bytes; the size of the next answer is counted from 0."""
         self._size = 0
         await self._below.write(buffer, timeout)
 
@@ -90,7 +90,7 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
         return AnswerStream(below)
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what httpcore2 asks for: "is_readable" after an answer."""
+        """Return what httpcore2 asks for, such as "is_readable" after an answer."""
         value = self._below.get_extra_info(info)
         if info != "is_readable":
             return value
@@ -102,7 +102,7 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
         )
 
     def _is_more_in_tls(self) -> bool:
-        """Tell whether TLS has a record that nobody read, or its end."""
+        """Return whether TLS has an unread record, or its end."""
         tls = self._below.get_extra_info("ssl_object")
         try:
             return tls is not None and tls.read(1) is not None
@@ -113,7 +113,7 @@ class AnswerStream(httpcore2.AsyncNetworkStream):
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Connects to the vetted addresses of one site's name."""
+    """Connects to the checked addresses of one site's name."""
 
     def __init__(self, site: Site, resolver: Resolver) -> None:
         self._site = site

@@ -1,10 +1,10 @@
 """Posts to the receivers of webhooks, whose addresses clients choose.
 
-`MCP["EVENTS"]` says more of where they may be, and who delivers:
+`MCP["EVENTS"]` says which receivers are trusted, and which process delivers:
 
     MCP = {"EVENTS": {"receivers": ["https://hooks.example.com/"], "deliver": "worker"}}
 
-If one option is wrong, a check says so, and the usual ones hold until it is mended.
+If one option is wrong, a check says so, and the defaults are used until it is mended.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from mcp_app.protocol.json_types import JsonObject
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER: Final = 8 * KIB
 MAX_CONNECTIONS: Final = 4
-"""How many posts run to one host at a time."""
+"""How many posts to one host run at the same time."""
 MAX_SITES: Final = 256
 MAX_LINE: Final = 200
 LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1"))
-"""Hosts that need no TLS while `DEBUG` is on: a developer tries receivers there."""
+"""Addresses that need no TLS while `DEBUG` is on, so that developers can try it."""
 
 
 # -- settings --------------------------------------------------------------------------
@@ -57,13 +57,13 @@ LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1"))
 def _read_receiver(text: str) -> str:
     authority, slash, path = text.removeprefix("https://").partition("/")
     if not text.startswith("https://") or not slash or not authority:
-        # Without the slash it would begin the name of another host, too.
+        # Without the slash, the names of other hosts could begin with this text.
         raise ValueError('it must be such as "https://hooks.example.com/"')
     return f"https://{authority.lower().removesuffix(':443')}/{path}"
 
 
 class EventSettings(Options):
-    """The options; `receivers` begin the addresses that nobody has to verify."""
+    """The options; addresses that begin as one of `receivers` need no verification."""
 
     receivers: Annotated[
         list[Annotated[str, AfterValidator(_read_receiver)]], Field(strict=False)
@@ -73,7 +73,7 @@ class EventSettings(Options):
 
 @cache
 def event_settings() -> EventSettings:
-    """Return the options in force: the usual ones if anything is wrong with them."""
+    """Return the options of the settings, or the defaults if anything is wrong."""
     wrong = any(event_problems(mcp_settings.events))
     return EventSettings() if wrong else EventSettings(**mcp_settings.events)
 
@@ -93,14 +93,14 @@ def _forget_settings(*, setting: str, **_: object) -> None:
 
 
 class UnusableCallback(ValueError):
-    """An address to which nothing is posted; the sentence says why."""
+    """An address that may not be posted to; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Where a subscriber is posted to; the repr has no path, which may hold a secret.
+    """The address of a subscriber; its repr has no path, which may hold a secret.
 
-    Nobody has to verify a `trusted` one.
+    A `trusted` address needs no verification.
     """
 
     scheme: str
@@ -113,7 +113,7 @@ class Callback:
 
 def read_callback(url: str) -> Callback:
     """Return the parts of an address; raise `UnusableCallback`."""
-    # An address may hold a secret anywhere: no sentence repeats it.
+    # An address may hold a secret anywhere, so no message repeats it.
     address, _mark, query = url.partition("?")
     if len(url) > webhooks.MAX_URL_LENGTH:
         raise UnusableCallback(
@@ -152,10 +152,10 @@ def read_callback(url: str) -> Callback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackAnswer:
-    """What became of a post: `error` is what subscribers read of it, "" for success.
+    """The result of a post; `error` is what subscribers read of it, "" for success.
 
-    `status` is 0 without an answer.  The body is for the one who compares it with a
-    challenge; staff read its `first_line`, subscribers nothing of it.
+    `status` is 0 if there is no answer.  The body is only compared with a challenge.
+    Staff can read its `first_line`; subscribers see nothing of it.
     """
 
     error: str
@@ -163,13 +163,13 @@ class CallbackAnswer:
     body: bytes = field(default=b"", repr=False)
 
     def first_line(self, url: str, data: JsonObject) -> str:
-        """Return how it begins, without words of the address and of the message."""
+        """Return the first line, without words of the address or of the message."""
         # Receivers repeat these words, and they may be secret.
         text = unescape(self.body.decode(errors="replace"))
         text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
         lines = text.strip().splitlines()
         posted = f"{url} {unquote(url)} {jsonrpc.write(data).decode()}".casefold()
-        # Numbers of accounts are written with blanks, and without.
+        # Account numbers are written with blanks or without.
         posted += re.sub(r"[\W_]", "", posted)
         parts = re.split(r"([^\W_]{4,})", "".join(lines[:1])[:MAX_LINE])
         words = [BLOT if part.casefold() in posted else part for part in parts[1::2]]
@@ -186,7 +186,7 @@ class Callbacks:
     async def post_message(
         self, callback: Callback, headers: Sequence[tuple[str, str]], body: bytes
     ) -> CallbackAnswer:
-        """Post a body, and return what became of that; it takes 10 s at most."""
+        """Post a body, and return the result; it takes 10 s at most."""
         request = SiteRequest(
             method="POST",
             path=callback.path,
@@ -202,7 +202,7 @@ class Callbacks:
             )
         except EgressError as error:
             if error.status:
-                # The answer cannot be read, but there was one.
+                # There was an answer, but it cannot be read.
                 category = webhooks.category_of(error.status)
                 return CallbackAnswer(error=category, status=error.status)
             return CallbackAnswer(error=_category_of(error))

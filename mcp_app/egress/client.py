@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 
 # -- bodies ----------------------------------------------------------------------------
-# Bodies of answers: inflated and counted while they come, never beyond a bound.
+# Bodies of answers: decompressed and counted while they arrive, up to a limit.
 
 _GZIP: Final = zlib.MAX_WBITS | 16
 _DEFLATE: Final = 8
 _PIECE: Final = 256 * 1024
-"""How many bytes are inflated at once."""
+"""How many bytes are decompressed at once."""
 
 
 REST_S: Final = 0.1
-"""How long a stream may last after its answer: if it ends, its connection is kept."""
+"""If a stream ends within this time after its answer, its connection is kept."""
 
 
 async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
@@ -63,12 +63,12 @@ async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
 async def read_stream(
     pieces: AsyncIterable[bytes], has_answer: Callable[[bytes], bool]
 ) -> None:
-    """Let a reader take a stream of events until it has its answer."""
+    """Pass the pieces of an event stream to `has_answer` until it returns True."""
     pieces = aiter(pieces)
     async for piece in pieces:
         if has_answer(piece):
             break
-    # The answer is there, whatever comes after it.
+    # The answer has arrived, so errors after it do not count.
     with suppress(Exception):
         async with asyncio.timeout(REST_S):
             async for _piece in pieces:
@@ -78,10 +78,10 @@ async def read_stream(
 async def decoded_pieces(
     chunks: AsyncIterable[bytes], encoding: str, max_bytes: int
 ) -> AsyncIterator[bytes]:
-    """Give a body of at most so many bytes; raise `TooLarge` or `Unreadable`.
+    """Yield the pieces of a body; raise `TooLarge` (over `max_bytes`) or `Unreadable`.
 
-    `encoding` is the answer's Content-Encoding: nothing, identity, gzip or deflate
-    (RFC 9110, section 8.4.1).
+    `encoding` is the answer's Content-Encoding: "", identity, gzip or deflate (RFC
+    9110, section 8.4.1).
     """
     coding = encoding.strip().lower()
     if coding not in _WINDOWS:
@@ -113,7 +113,7 @@ def _too_large(max_bytes: int) -> resolving.TooLarge:
 
 
 class _Decoder:
-    """Inflates piece by piece, so that a small body never becomes a large one."""
+    """Decompresses piece by piece, so that a small body never fills the memory."""
 
     def __init__(self, window_bits: int | None) -> None:
         self._window_bits = window_bits
@@ -121,7 +121,7 @@ class _Decoder:
         self._began = False
 
     def decode_chunk(self, chunk: bytes) -> Iterator[bytes]:
-        """Give the pieces of a chunk; an empty one is the end."""
+        """Yield the decompressed pieces of a chunk; an empty chunk is the end."""
         if self._window_bits is None:
             yield chunk
             return
@@ -138,8 +138,8 @@ class _Decoder:
                 self._inflate = zlib.decompressobj(window_bits)
                 self._began = True
             elif self._inflate.eof:
-                # A file of gzip may have several members (RFC 1952, section 2.2), and
-                # some end it with bytes of zero.
+                # A gzip file may have several members (RFC 1952, section 2.2), and may
+                # end with bytes of zero.
                 chunk = chunk.lstrip(b"\0")
                 self._began = not chunk
                 continue
@@ -154,8 +154,8 @@ class _Decoder:
 
 
 def _deflate_window(chunk: bytes) -> int:
-    # RFC 9110 asks for the wrapper of zlib, whose first byte ends with 8 (RFC 1950,
-    # section 2.2); some send it without.
+    # RFC 9110 asks for the zlib wrapper, whose first byte ends with 8 (RFC 1950,
+    # section 2.2); some servers send none.
     return zlib.MAX_WBITS if chunk[0] & 0x0F == _DEFLATE else -zlib.MAX_WBITS
 
 
@@ -163,7 +163,7 @@ _WINDOWS: Final[Mapping[str, int | None]] = {
     **{"": None, "identity": None},
     **{"gzip": _GZIP, "x-gzip": _GZIP, "deflate": 0},
 }
-"""The window by the coding: None for no compression, 0 if the first byte tells."""
+"""The window bits by coding: None for no compression, 0 to look at the first byte."""
 
 
 # -- client ----------------------------------------------------------------------------
@@ -175,19 +175,19 @@ _SENDING: Final = "http11.send_request_headers.started"
 
 
 class SiteSpans(Protocol):
-    """Records calls of other sites, and says whose trace they are part of."""
+    """Records calls to other sites, and knows the current trace."""
 
     def record_site_call(
         self, site: Site, request: SiteRequest, *, is_delivery: bool
     ) -> AbstractContextManager[Callable[[int], None] | None]:
-        """Record a call; its block gets what takes the status of the answer."""
+        """Record a call; the block gets a function that takes the answer's status."""
 
     def outgoing_headers(self) -> list[tuple[str, str]]:
         """Return the headers that carry the current trace."""
 
 
 class Connections:
-    """The connections of one loop to all sites, by site."""
+    """The connections of one loop to all sites, with one pool for each site."""
 
     tracing: SiteSpans | None = None
 
@@ -205,8 +205,8 @@ class Connections:
     ) -> SiteAnswer:
         """Send a request with the site's secrets, and return the whole answer.
 
-        Raises `EgressError`; no traceback shows what it holds.  A delivery may have a
-        span without being part of a call.
+        Raises `EgressError`, whose traceback shows no secret.  A delivery may have a
+        span without a call around it.
         """
         if self.tracing is None:
             return await self._call_and_log(site, request, access_request)
@@ -224,7 +224,7 @@ class Connections:
         try:
             answer = await self._call_in_time(site, request, access_request, progress)
         except resolving.EgressError as error:
-            # What the other site sent may be in the message.
+            # The message may have text of the other site.
             error.message = progress.secrets.blot(error.message)
             error.args = (error.message,)
             outcome = f"{type(error).__name__}: {error.message}"
@@ -309,8 +309,8 @@ class Connections:
                 with _with_status(answer.status):
                     return await _read_answer(answer, site, request, progress)
         except httpcore2.ProtocolError as error:
-            # Its text may repeat what came, as the repr of bytes: a secret that has
-            # escapes there would not be blotted out.
+            # The error text may repeat received bytes as a repr; `blot` would not find
+            # an escaped secret in it.
             failure = resolving.Unreachable(type(error).__name__)
         except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
             failure = resolving.Unreachable(f"{type(error).__name__}: {error}")
@@ -351,12 +351,12 @@ def _with_status(status: int) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a call came, and with which secrets."""
+    """How far a call has come, and its secrets."""
 
     began: float = field(default_factory=time.monotonic)
     secrets: Secrets = field(default_factory=lambda: Secrets({}, {}))
     connected: bool = False
-    """Whether it made a connection of its own."""
+    """Whether it opened a new connection."""
     submitted: bool = False
     answered: bool = False
 
@@ -371,7 +371,7 @@ class _Progress:
 async def _send_with_retry(
     send: Callable[[], Awaitable[SiteAnswer]], request: SiteRequest, progress: _Progress
 ) -> SiteAnswer:
-    """Send it, and once more if a kept connection turns out to be closed."""
+    """Send a request; send it again if a kept connection turns out to be closed."""
     try:
         return await send()
     except resolving.Unreachable:
@@ -401,7 +401,7 @@ async def call_once(
     access_request: AccessRequest,
     lookup: resolving.Lookup = resolving.system_lookup,
 ) -> SiteAnswer:
-    """Send a request over connections of its own, which are closed then."""
+    """Send a request over its own connections, and close them."""
     client = Connections(lookup)
     try:
         return await client.call_site(site, request, access_request)

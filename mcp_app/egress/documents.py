@@ -1,7 +1,7 @@
-"""Documents of other sites by their addresses: few bytes, soon, and no redirects (T6).
+"""Documents of other sites by URL: few bytes, a short time, and no redirects (T6).
 
-Unlike `MCP["HTTP"]`, whose sites the settings name, an address may come from outside:
-it must be https and lead to a public address, or to one in the networks of a `Bounds`.
+The sites of `MCP["HTTP"]` are in the settings, but a document's URL may come from
+outside.  It must be https and lead to a public address or into networks of `Bounds`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ANONYMOUS_REQUEST: Final = AccessRequest(principal=Principal.ANONYMOUS, server="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How a document may be had.
+    """The limits for a fetch.
 
-    `networks` are private ones where it may be, `ca` is the path of a file with
-    certificates, `timeout` in seconds, `answer` in bytes after decompression.
+    `networks` are the private networks that are allowed, `ca` is the path of a file
+    with certificates, `timeout` is in seconds, `answer` in bytes after decompression.
     """
 
     networks: Sequence[Network] = ()
@@ -39,7 +39,7 @@ class Bounds:
 async def fetch(
     url: str, bounds: Bounds, *, key: str, lookup: Lookup = system_lookup
 ) -> SiteAnswer:
-    """Return what is at an address, if the status is 200; raises `EgressError`.
+    """Return the answer of a URL if its status is 200; raises `EgressError`.
 
     `key` is the name of the site in the log.
     """
@@ -67,8 +67,8 @@ def document_address(
 ) -> dict[str, Any]:
     """Return scheme, host, port and path of a URL; raises `UnusableSite`.
 
-    It must be https, but on loopback, where `networks` must have the address.  `option`
-    is its name in the settings.
+    It must be https, except on loopback if `networks` has the address.  `option` is its
+    name in the settings.
     """
     parts = address_of(url, private=bool(networks), option=option)
     if parts["scheme"] == "http" and not is_on_loopback(parts["host"]):
@@ -80,6 +80,6 @@ def document_address(
 
 
 def is_on_loopback(host: str) -> bool:
-    """Whether a host, a name or an address, is this computer."""
+    """Whether a host (a name or an address) is this computer."""
     address = parse_address(host)
     return host == LOCALHOST if address is None else address.is_loopback

@@ -1,4 +1,4 @@
-"""What is sent to a site, and what must never be: the guard of paths and headers."""
+"""Requests to a site: what may be sent, and checks of paths and headers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mcp_app.interface.principal import AccessRequest
 from mcp_app.pools.database import judges
 
 # -- secrets ---------------------------------------------------------------------------
-# What a site's calls carry besides the request: never shown, logged or sent back.
+# The secrets that a site's calls carry: they are never shown, logged or sent back.
 
 CALLER_S: Final = 10.0
-"""How long a function may look for the headers of a caller."""
+"""How long the function for a caller's headers may take."""
 SHORTEST: Final = 8
-"""The least length of secrets that are looked for: shorter ones are words."""
+"""The least length of secrets that are blotted out: shorter ones may be words."""
 BLOT: Final = "•••"
 
 logger = logging.getLogger("mcp_app.egress")
@@ -43,7 +43,7 @@ class Secrets:
 
     @cached_property
     def _secret_pattern(self) -> re.Pattern[str] | None:
-        """The secrets, their words and parts, and what a Basic one encodes."""
+        """Finds the secrets, their words and parts, and the decoded Basic secrets."""
         query = self.query.values()
         pieces = set[str]()
         for value in (*self.headers.values(), *query, *map(quote_plus, query)):
@@ -54,7 +54,7 @@ class Secrets:
         return re.compile("|".join(longest_first)) if texts else None
 
     def blot(self, value: Any) -> Any:
-        """Return a JSON value, or a text, without the secrets in its texts."""
+        """Return a text, or a JSON value, with the secrets in its texts blotted out."""
         if self._secret_pattern is None:
             return value
         if isinstance(value, str):
@@ -67,7 +67,7 @@ class Secrets:
 
 
 _PARTS: Final = re.compile(r'[^\s=;,"]++(?!=[^\s=;,])')
-"""Finds the parts of cookies and of schemes with parameters, without names."""
+"""Finds the values in cookies and in schemes with parameters, without names."""
 
 
 def _decode_basic(value: str) -> Iterable[str]:
@@ -83,7 +83,7 @@ def _decode_basic(value: str) -> Iterable[str]:
 
 
 async def secrets_for(site: Site, access_request: AccessRequest) -> Secrets:
-    """Return what a call for this caller carries; raise `Forbidden` without it."""
+    """Return the secrets of a call for this caller; raise `Forbidden` if it fails."""
     configured = site.secret_headers
     if isinstance(configured, Mapping):
         return Secrets(configured, site.secret_query)
@@ -104,7 +104,7 @@ def _headers_of(
     try:
         returned: object = function(access_request)
     except Exception:
-        # As text: error pages and mails show the variables of frames.
+        # The trace is logged as text, because error mails show the variables of frames.
         trace = "".join(traceback.format_exc())
         logger.error("The secret_headers of the site %s failed.\n%s", key, trace)
         raise Forbidden(f"The secret_headers of {key} failed.") from None
@@ -124,24 +124,24 @@ def _headers_of(
 # -- requests --------------------------------------------------------------------------
 
 MAX_TARGET_LENGTH: Final = 16 * 1024
-"""Characters of a path with its query: more than any server takes."""
+"""Characters of a path with its query: more than servers accept."""
 
 
 class EventTaker(Protocol):
     """Takes a stream of events piece by piece."""
 
     def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
-        """Return whether this piece has what the request was for."""
+        """Return whether this piece has the answer to the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRequest:
     """A request below a site's URL.
 
-    `path` begins with a slash, or is "" for the URL itself, and is encoded as it is to
-    be sent; so is `query`, without the question mark.  An idempotent request may be
-    sent twice.  `log_path` is what the log shows: no value of a caller.  The repr has
-    none either, because error pages show the variables of frames.
+    `path` begins with a slash, or is "" for the URL itself.  It is encoded already, and
+    so is `query`, which has no question mark.  An idempotent request may be sent twice.
+    The log shows `log_path`, so it must have no value of a caller.  The repr has no
+    such value either, because error pages show the variables of frames.
     """
 
     method: str
@@ -152,7 +152,7 @@ class SiteRequest:
     idempotent: bool = False
     log_path: str = ""
     reader: EventTaker | None = field(default=None, repr=False)
-    """What takes a stream of events, whose body is empty then."""
+    """Takes a stream of events; the answer's body is empty then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class SiteAnswer:
     body: bytes = field(repr=False)
     took: float
     secrets: Secrets
-    """The secrets that must not leave the answer."""
+    """The secrets to remove before the answer is passed on."""
 
     @property
     def media_type(self) -> str:
@@ -201,7 +201,7 @@ def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
 
 
 def check_path(path: str) -> None:
-    """Raise `Forbidden` where a path could leave the site's URL."""
+    """Raise `Forbidden` if a path could lead outside the site's URL."""
     if not _PATH.fullmatch(path):
         raise Forbidden("The path has a character that must be encoded.")
     if problem := path_problem(path):
@@ -211,7 +211,7 @@ def check_path(path: str) -> None:
 def headers_of(
     site: Site, request: SiteRequest, secrets: Secrets
 ) -> list[tuple[str, str]]:
-    """Return all headers; raise `Forbidden` for one that cannot be sent."""
+    """Return all headers; raise `Forbidden` if one cannot be sent."""
     secret = {header.lower() for header in secrets.headers}
     headers = [
         ("Host", site.authority),

@@ -1,4 +1,4 @@
-"""Errors of calls to other sites, and names looked up in threads for them."""
+"""Errors of calls to other sites, and name lookups for them in threads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final, Literal, TypeAlias
 from mcp_app.pools.loop_thread import run_apart, start_background_task
 
 # -- errors ----------------------------------------------------------------------------
-# What can become of a call to another site, if it is no answer.
+# The ways in which a call to another site can fail.
 
 
 class EgressError(Exception):
     """A call without an answer; the message is for operators, not for clients.
 
-    With `submitted` the other site may have done what it was asked for.
+    If `submitted` is true, the other site may have acted on the request.
     """
 
     def __init__(self, message: str, *, submitted: bool = False) -> None:
@@ -29,14 +29,14 @@ class EgressError(Exception):
 
 
 class Forbidden(EgressError):
-    """The rules of this site forbid the call: nothing was sent."""
+    """The rules of this site forbid the call; nothing was sent."""
 
 
 class Unreachable(EgressError):
-    """The other site cannot be had: no name, no connection, no whole answer."""
+    """The other site cannot be reached: no name, no connection, or no whole answer."""
 
     why: Literal["", "tls", "slow"] = ""
-    """Why there was no connection, if that is known."""
+    """Why there is no connection, if that is known."""
 
 
 class TooSlow(EgressError):
@@ -48,11 +48,11 @@ class TooLarge(EgressError):
 
 
 class Unreadable(EgressError):
-    """The answer has a coding that was not asked for, or is broken."""
+    """The answer is broken, or has a coding that was not asked for."""
 
 
 # -- resolving -------------------------------------------------------------------------
-# The addresses of a name, looked up in threads that nobody waits for at the end.
+# The addresses of a name, looked up in threads that a shutdown does not wait for.
 
 LOOKUP_S: Final = 3.0
 """How long a call waits for the addresses of a name."""
@@ -63,13 +63,13 @@ Lookup: TypeAlias = Callable[[str, int], Sequence[str]]
 
 
 def system_lookup(host: str, port: int) -> Sequence[str]:
-    """Return what the system says; blocks, and raises `OSError`."""
+    """Return the addresses from the system; blocks, and raises `OSError`."""
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in entries))
 
 
 class Resolver:
-    """Looks names up, each once at a time; used on one loop."""
+    """Looks up names, each once at a time; used on one loop."""
 
     def __init__(self, lookup: Lookup = system_lookup) -> None:
         self._lookup = lookup
@@ -79,8 +79,8 @@ class Resolver:
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """Return all addresses of a name; raise `Unreachable`.
 
-        A lookup that hangs is waited for by everybody who asks for the same name, so
-        that one site never holds more than one thread.
+        All callers of one name wait for the same lookup.  So if it hangs, a site never
+        holds more than one thread.
         """
         task = self._running.get((host, port))
         if task is None:
@@ -105,5 +105,5 @@ class Resolver:
     ) -> None:
         del self._running[key]
         if not task.cancelled():
-            # The caller may have gone: then nobody else reports the error.
+            # The caller may be gone; this marks the error as seen.
             task.exception()

@@ -6,7 +6,7 @@
         "secret_headers": {"Authorization": "Bearer " + env("HELPDESK_KEY")},
     }}}
 
-Rows name a site by its key, so that neither hosts nor secrets are in the database.
+Rows name a site by its key, so hosts and secrets are not in the database.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from mcp_app.conf import MIB, mcp_settings
 
 # -- addresses -------------------------------------------------------------------------
-# Which addresses a name may lead to: public ones, and those that a site allows.
+# Which addresses a name may have: public ones, and those that a site allows.
 #
-# The IPv4 list is IANA's special-purpose registry (RFC 6890), and the addresses of two
-# cloud providers' own services.  Of IPv6 only what is delegated as global unicast is
-# public, without the ranges that embed IPv4 addresses or serve documentation; addresses
-# of NAT64 (RFC 6052) count as the IPv4 address in them.
+# The IPv4 list is IANA's special-purpose registry (RFC 6890), plus the addresses of two
+# cloud providers' own services.  In IPv6, only global unicast is public, without the
+# ranges that embed IPv4 addresses or are for documentation.  A NAT64 address (RFC 6052)
+# counts as the IPv4 address in it.
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -60,7 +60,7 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: Address) -> bool:
-    """Whether everybody on the Internet reaches the same host by this address."""
+    """Whether an address leads to the same host from everywhere on the Internet."""
     if address in _NAT64:
         return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
     is_local = isinstance(address, IPv6Address) and (
@@ -70,12 +70,12 @@ def is_public(address: Address) -> bool:
 
 
 def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
-    """Whether a site may be had at an address, given its private networks."""
+    """Whether a site may have this address, given its private networks."""
     return is_public(address) or any(address in network for network in networks)
 
 
 def parse_address(text: str) -> Address | None:
-    """Return the address that a text is, None if it is none."""
+    """Return the address that a text stands for, None if it is no address."""
     try:
         return ip_address(text)
     except ValueError:
@@ -92,11 +92,11 @@ HIGHEST_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 
 Caller: TypeAlias = Callable[..., Mapping[str, str]]
-"""What gives a caller's own headers: `(AccessRequest) -> dict`; it may block."""
+"""Returns the headers for a caller: `(AccessRequest) -> dict`; it may block."""
 
 
 class UnusableSite(ValueError):
-    """An entry of the setting that cannot be used; the sentence says why."""
+    """An entry of the setting that cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -123,7 +123,7 @@ class Site:
     mcp: bool = False
     """Whether it is an MCP server, whose tools can be taken over."""
     trace: bool = False
-    """Whether it gets the trace that a call is part of."""
+    """Whether the current trace is sent to it."""
 
     @property
     def url(self) -> str:
@@ -138,7 +138,7 @@ class Site:
 
     @property
     def per_caller(self) -> bool:
-        """Whether what is sent depends on who asks."""
+        """Whether its headers depend on the caller."""
         return callable(self.secret_headers)
 
     @property
@@ -155,7 +155,7 @@ class Site:
 
 def _read_network(value: object) -> Network:
     if not isinstance(value, str | IPv4Network | IPv6Network):
-        # Numbers and bytes are addresses to `ip_network`.
+        # `ip_network` would read numbers and bytes as addresses.
         raise ValueError("it must be a text")
     return ip_network(value)
 
@@ -176,7 +176,7 @@ Timeout: TypeAlias = Annotated[
 
 
 class Options(BaseModel, extra="forbid", strict=True):
-    """Options that say where another host is, and how its certificate is checked."""
+    """Options for the networks of another host, and for its certificate."""
 
     networks: Networks = []
     ca: CaPath = ""
@@ -208,7 +208,7 @@ def read_shape(shape: type[Shape], options: Mapping[str, Any]) -> Shape:
 
 
 def shape_problems(shape: type[BaseModel], error: ValidationError) -> Iterator[str]:
-    """Yield a sentence for each option that is wrong; none repeats a secret."""
+    """Yield a sentence for each wrong option; no sentence repeats a secret."""
     for each in error.errors(include_url=False, include_context=False):
         name, *inner = each["loc"] or ("",)
         value, rule = each["input"], each["msg"].removeprefix("Value error, ")
@@ -227,7 +227,7 @@ def shape_problems(shape: type[BaseModel], error: ValidationError) -> Iterator[s
 
 
 def option_problems(key: str, shape: type[BaseModel], options: object) -> Iterator[str]:
-    """Yield a sentence for each option of a key of `MCP` that cannot be used."""
+    """Yield a sentence for each unusable option of a key of `MCP`."""
     if not isinstance(options, Mapping):
         yield f'MCP["{key}"] is {options!r}: it must be a dict.'
         return
@@ -242,13 +242,12 @@ SECRET_OPTIONS: Final = ("secret_headers", "secret_query", "token", "issuers")
 
 
 def usable_sites() -> Mapping[str, Site]:
-    """Return the sites that can be used; `setting_problems` says what is wrong with
-    others."""
+    """Return the usable sites that are no MCP servers; see `setting_problems`."""
     return {key: each for key, each in _every_site().items() if not each.mcp}
 
 
 def upstream_sites() -> Mapping[str, Site]:
-    """Return the MCP servers among the sites that can be used."""
+    """Return the usable sites that are MCP servers."""
     return {key: each for key, each in _every_site().items() if each.mcp}
 
 
@@ -281,7 +280,7 @@ def _read_site(key: object, options: Mapping[str, Any]) -> Site:
     values = dict(read_shape(SiteOptions, options))
     values |= address_of(values.pop("url"), private=bool(values["networks"]))
     if values["mcp"] and str(options["url"]).endswith("/"):
-        # Servers redirect from one to the other, and redirects are not followed.
+        # Servers redirect from one form to the other, and redirects are not followed.
         values["prefix"] += "/"
     values["title"] = values["title"] or key
     values["secret_headers"] = _secret_headers(values["secret_headers"])
@@ -302,8 +301,8 @@ _NUMBERS: Final = re.compile(r"(.*\.)?(0[xX][0-9A-Fa-f]*|[0-9]+)")
 def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, Any]:
     """Return scheme, host, port and prefix of a URL; raises `UnusableSite`.
 
-    `option` is its name in the settings.  A URL may hold a secret, so that no sentence
-    repeats it.
+    `option` is its name in the settings.  No message repeats the URL, because it may
+    hold a secret.
     """
     match = _URL.fullmatch(url) if isinstance(url, str) else None
     if match is None:
@@ -336,9 +335,9 @@ def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, 
 
 
 def readings_of(path: str) -> list[list[str]]:
-    """Return the segments of a path as servers may read them, which decode it.
+    """Return the segments of a path, for each way in which servers may decode it.
 
-    It is encoded once to be sent, and a caller may have encoded a value twice before.
+    It is encoded once for sending, and a caller may have encoded a value twice before.
     """
     readings = [path, once := unquote(path), twice := unquote(once), unquote(twice)]
     return [_SLASH.split(reading) for reading in readings]
@@ -347,8 +346,8 @@ def readings_of(path: str) -> list[list[str]]:
 def path_problem(path: str) -> str:
     """Return what a segment of a path is or has, "" if the path may be sent.
 
-    Servers and proxies decode it once or twice, some take a backslash for a slash, and
-    some leave out what follows a semicolon: “..;a” is “..” to them.
+    Servers and proxies decode a path once or twice.  Some read a backslash as a slash,
+    and some ignore what follows a semicolon, so “..;a” is “..” to them.
     """
     for segments in readings_of(path):
         if any(segment.partition(";")[0] in (".", "..") for segment in segments):
@@ -360,7 +359,7 @@ def path_problem(path: str) -> str:
 
 
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w{0,39}(\.[A-Za-z_]\w{0,39})+", re.ASCII)
-"""A path that a sentence may show: tokens are not made of short words alone."""
+"""A path that a message may show: a secret token rarely has such a form."""
 
 
 def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Caller:
@@ -368,8 +367,8 @@ def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Calle
         try:
             function = import_string(value)
         except Exception as error:
-            # A module may raise whatever it likes.
-            # What is no path may be a secret.
+            # A module may raise any error.
+            # A value that is no path may be a secret.
             description = "that are neither a dict nor the dotted path of a function."
             if _DOTTED.fullmatch(value):
                 description = f"{value!r}, which cannot be imported: {error}"
@@ -387,11 +386,11 @@ _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?|")
 OURS: Final = frozenset(
     {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
 )
-"""Headers that only the connection itself may set."""
+"""Headers that only the connection may set."""
 
 
 def header_problem(name: str, value: str) -> str:
-    """Return what is wrong with a header, "" if nothing is; never its value."""
+    """Return what is wrong with a header, "" if nothing; never shows its value."""
     if not _HEADER_NAME.fullmatch(name):
         return f"with {name!r}, which is no name of a header."
     if name.lower() in OURS:
