@@ -1,4 +1,4 @@
-"""MCP Apps (SEP-1865): pages that a host shows in the place of a tool's answer.
+"""MCP Apps (SEP-1865): pages that a host shows instead of a tool's answer.
 
 Source: ext-apps, specification/2026-01-26/apps.mdx.
 """
@@ -16,14 +16,14 @@ SCHEME: Final = "ui://"
 MEDIA_TYPE: Final = "text/html;profile=mcp-app"
 META_KEY: Final = "ui"
 FLAT_META_KEY: Final = "ui/resourceUri"
-"""What hosts read that are older than `_meta.ui`; the official library writes both."""
+"""The key for hosts older than `_meta.ui`; the official library writes both."""
 DOMAINS: Final = {
     "connect": "connectDomains",
     "resources": "resourceDomains",
     "frames": "frameDomains",
     "base": "baseUriDomains",
 }
-"""The members of a policy: as code names them, and as `_meta.ui.csp` does."""
+"""The members of a policy: their names in code, and in `_meta.ui.csp`."""
 PERMISSIONS: Final = {
     "camera": "camera",
     "microphone": "microphone",
@@ -42,7 +42,7 @@ def is_app(media_type: str) -> bool:
 
 
 def origin_problem(origin: str) -> str | None:
-    """Return a sentence for what is no origin of a policy, else None."""
+    """Return a sentence if an origin cannot be in a policy, else None."""
     if _ORIGIN.fullmatch(origin):
         return None
     return (
@@ -69,7 +69,7 @@ def resource_meta(
 
 
 def tool_meta(uri: str, *, app_only: bool) -> JsonObject:
-    """Return what `_meta` of a tool says of its app ("Resource Discovery")."""
+    """Return the members about its app in a tool's `_meta` ("Resource Discovery")."""
     ui: JsonObject = {"resourceUri": uri} if uri else {}
     if app_only:
         ui["visibility"] = ["app"]
@@ -78,7 +78,7 @@ def tool_meta(uri: str, *, app_only: bool) -> JsonObject:
 
 
 def page_meta(media_type: str, meta: Mapping[str, object]) -> JsonObject | None:
-    """Return what `_meta` of a page's contents says, as that of its resource does."""
+    """Return the `_meta` of a page's contents: the same as that of its resource."""
     has_ui = is_app(media_type) and META_KEY in meta
     return {META_KEY: meta[META_KEY]} if has_ui else None
 
@@ -86,7 +86,7 @@ def page_meta(media_type: str, meta: Mapping[str, object]) -> JsonObject | None:
 def page_policy(meta: JsonObject) -> str:
     """Return the `Content-Security-Policy` of a page ("Host Behavior").
 
-    `meta` is `_meta` of its contents.  What it names that is no origin is left out.
+    `meta` is the `_meta` of its contents.  Entries that are no origins are left out.
     """
     policy = meta.get(META_KEY, {}).get("csp", {})
     connect, loaded, frames, base = (
@@ -102,5 +102,5 @@ def page_policy(meta: JsonObject) -> str:
 
 
 def app_capabilities() -> JsonObject:
-    """Return the member of a server's capabilities that says that it has apps."""
+    """Return the member of a server's capabilities for apps."""
     return {"extensions": {EXTENSION: {}}}

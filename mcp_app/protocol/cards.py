@@ -18,15 +18,15 @@ CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 MAX_LINE_LENGTH: Final = 100
 _SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/v1"
-# With a slug of 64 characters a name has at most 200.  Where the last label is a number
-# it is an IPv4 address, in whatever form (URL Standard).
+# With a slug of 64 characters, a name has at most 200.  If the last label is a number,
+# the host is an IPv4 address in some form (URL Standard).
 _DOMAIN: Final = re.compile(
     r"(?=.{1,135}\Z)(?:[a-z0-9-]+\.)*(?!(?:[0-9]+|0x[0-9a-f]*)\Z)[a-z0-9-]+"
 )
 
 
 def publisher_of(public_url: str | None) -> str | None:
-    """Return the domain of a site's address, None for an IP address or without one."""
+    """Return the domain of a site's address; None for an IP address or no address."""
     host = urlsplit(public_url or "").hostname or ""
     return host if _DOMAIN.fullmatch(host) else None
 
@@ -36,8 +36,8 @@ def server_card(
 ) -> JsonObject:
     """Return the card of a server at `url`; `about` is its `Implementation`.
 
-    `needs_token` is None if no access token lets anybody in, and False if programs can
-    sign in: else clients would ask people for a token.
+    `needs_token` is None if no access token is accepted, and False if programs can sign
+    in: with True, clients would ask people for a token.
     """
     title = _short_line(about.get("title", "")) or slug
     header = {
@@ -49,7 +49,7 @@ def server_card(
     remote = {
         "type": "streamable-http",
         "url": url,
-        # The oldest has no Streamable HTTP.
+        # The oldest revision has no Streamable HTTP.
         "supportedProtocolVersions": SUPPORTED_VERSIONS[:-1],
         **({} if needs_token is None else {"headers": [header]}),
     }
@@ -64,7 +64,7 @@ def server_card(
 
 
 def card_catalog(publisher: str, urls: Mapping[str, str]) -> JsonObject:
-    """Return the catalog of a site (AI Catalog); `urls` are those of cards by slug."""
+    """Return the catalog of a site (AI Catalog); `urls` are those of cards, by slug."""
     entries = [
         {"identifier": f"urn:air:{publisher}:mcp:{slug}", "type": CARD_TYPE, "url": url}
         for slug, url in urls.items()

@@ -1,6 +1,6 @@
-"""What a client of MCP writes and reads over Streamable HTTP; no input, no output.
+"""What an MCP client writes and reads over Streamable HTTP, without any I/O.
 
-Both eras: 2026-07-28 without a session, 2025-11-25 and older with one
+It knows both eras: 2026-07-28 without a session, 2025-11-25 and older with one
 (basic/transports/streamable-http of each).
 """
 
@@ -36,10 +36,10 @@ class ClientRequest:
 
 @dataclass(slots=True)
 class Dialog:
-    """How a server is spoken to: the revision, and the session if there is one.
+    """How to speak to a server: the revision, and the session if there is one.
 
-    `client` has the name and the version that we give ourselves.  We declare no
-    capability, so that no server can ask our users anything.
+    `client` is our own name and version.  We declare no capability, so no server can
+    ask our users anything.
     """
 
     version: str
@@ -60,7 +60,7 @@ class Dialog:
         mirrors: Sequence[MirroredParameter] = (),
         wants_progress: bool = False,
     ) -> ClientRequest:
-        """Return a request; headers repeat the parameters of `mirrors`."""
+        """Return a request; headers repeat the parameters in `mirrors`."""
         self._last_id += 1
         headers = self._headers()
         meta: JsonObject = {"progressToken": self._last_id} if wants_progress else {}
@@ -113,7 +113,7 @@ class Dialog:
 
 
 class EventReader:
-    """Read Server-Sent Events, cut anywhere, as the HTML standard says (9.2.6)."""
+    """Reads Server-Sent Events from pieces of any size (HTML standard, 9.2.6)."""
 
     def __init__(self) -> None:
         self._line = bytearray()
@@ -121,12 +121,12 @@ class EventReader:
         self._ends_with_cr = False
 
     def read_events(self, piece: bytes) -> Iterator[bytes]:
-        """Give the data of each event that is complete now."""
+        """Yield the data of each event that is complete now."""
         if not piece:
             return
         was_cut, self._ends_with_cr = self._ends_with_cr, piece.endswith(b"\r")
         if was_cut:
-            # The second half of a line break.
+            # This is the second half of a line break.
             piece = piece.removeprefix(b"\n")
         *ends, rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for end in ends:

@@ -1,4 +1,4 @@
-"""Content blocks, icons and annotations, and what each revision gets of them.
+"""Content blocks, icons and annotations, and their form in each revision.
 
 A block that a revision does not know becomes a text block that says the same
 (server/tools and server/prompts of each revision).
@@ -78,7 +78,7 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What all content blocks have."""
+    """The members that all content blocks share."""
 
     type: ClassVar[str]
     annotations: Annotations | None = None
@@ -93,7 +93,7 @@ class Block:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
     def as_text(self) -> str:
-        """Say the same to a revision that does not know this type."""
+        """Return the content as text, for a revision that does not know this type."""
         raise TypeError(f"{type(self).__name__} is abstract.")
 
 
@@ -241,7 +241,7 @@ class ToolUse(Block):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult(Block):
-    """Sampling: what a tool gave that the model wanted to be called."""
+    """Sampling: the result of a tool that the model asked to call."""
 
     type = "tool_result"
     tool_use_id: str
@@ -290,6 +290,6 @@ def _wire_members(
 
 
 def _embedded_members(contents: ResourceContents, revision: Revision) -> JsonObject:
-    """Return contents with a media type: nobody has listed it before."""
+    """Return contents with a media type, because no list has shown it before."""
     kind = "application/octet-stream" if contents.text is None else "text/plain"
     return {"mimeType": kind, **contents.to_wire(revision)}

@@ -1,4 +1,4 @@
-"""Content blocks that come from elsewhere: clients' answers, other servers' results."""
+"""Read content blocks from outside: clients' answers, other servers' results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Value = TypeVar("Value")
 
 
 def read_block(wire: object) -> Block:
-    """Return a content block from JSON; raise ValueError for what is none.
+    """Return a content block from JSON; raise ValueError if it is none.
 
-    Members that we do not know are left out.
+    Unknown members are left out.
     """
     if type(wire) is not dict:
         raise ValueError("Content must be an object with a type.")

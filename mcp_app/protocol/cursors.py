@@ -1,7 +1,7 @@
-"""Cursors of lists: a place, signed, that survives a redeploy.
+"""Cursors of lists: a signed position that stays valid after a deployment.
 
-A cursor says after which entry a page starts, not what its reader may see; that is
-checked again for every page.
+A cursor says after which entry a page starts.  It does not say what its reader may see:
+that is checked again for every page.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mcp_app.protocol.errors import InvalidParams, ParseError
 from mcp_app.protocol.json_types import JsonObject
 
 # -- sealing ---------------------------------------------------------------------------
-# Sealed text: a JSON object that a client keeps for us and can neither read nor alter.
+# Sealed text: a JSON object that a client stores for us but cannot read or change.
 #
-# AES-256-GCM, bound to associated data, so that text which is presented elsewhere fails
-# like text that was altered.  Written as base64url without padding.
+# AES-256-GCM, bound to associated data: a text that is sent to another place fails like
+# a changed text.  It is written as base64url without padding.
 
 NONCE_BYTES = 12
 
 
 class TooLarge(ValueError):
-    """What is to be sealed needs more characters than are allowed; `size` has them."""
+    """The sealed text would have too many characters; `size` is their number."""
 
     def __init__(self, size: int, most: int) -> None:
         super().__init__(f"It needs {size} characters; at most {most} are allowed.")
@@ -47,15 +47,15 @@ def derived_key(secret: str, purpose: str) -> bytes:
 
 
 def key_fingerprint(secret: str) -> str:
-    """Return eight hexadecimal digits, the same wherever the secret is the same.
+    """Return eight hexadecimal digits that are the same for the same secret.
 
-    Nobody can tell the secret from them.
+    Nobody can derive the secret from them.
     """
     return hmac.new(derived_key(secret, "mark"), b"keys", sha256).hexdigest()[:8]
 
 
 class Sealer:
-    """Seals with the first secret; opens with any, so that secrets can be rotated.
+    """Seals with the first secret and opens with any, so that secrets can be rotated.
 
     `size` is the most characters of a sealed text.
     """
@@ -74,7 +74,7 @@ class Sealer:
         return text
 
     def open(self, text: object, bound: bytes) -> JsonObject | None:
-        """Return the object; None for whatever these secrets did not seal for it."""
+        """Return the object; None unless one of the secrets sealed it for `bound`."""
         try:
             sealed = self._decode_sealed(text)
         except ValueError:
@@ -82,7 +82,7 @@ class Sealer:
         return self._decrypt_sealed(sealed, bound)
 
     def _decode_sealed(self, text: object) -> bytes:
-        """Return the bytes of a text; raise ValueError for one that is not ours."""
+        """Return the bytes of a text; raise ValueError if it is not ours."""
         if not isinstance(text, str) or len(text) > self._size:
             raise ValueError("This text was never sealed.")
         return decode_base64url(text)
@@ -99,15 +99,15 @@ class Sealer:
 
 
 def base64url(value: bytes) -> str:
-    """Bytes as base64url without padding (RFC 4648 §5)."""
+    """Return bytes as base64url without padding (RFC 4648 §5)."""
     return urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 def decode_base64url(text: str) -> bytes:
-    """The bytes of a text; raises ValueError unless `base64url` writes them so.
+    """Return the bytes of a text; raise ValueError unless `base64url` writes it so.
 
-    Several texts decode to the same bytes: foreign characters and spare bits are
-    skipped.
+    Without this check, several texts would decode to the same bytes, because foreign
+    characters and spare bits are skipped.
     """
     value = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if base64url(value) != text:
@@ -118,17 +118,17 @@ def decode_base64url(text: str) -> bytes:
 # -- cursors ---------------------------------------------------------------------------
 
 LARGEST = 1024
-"""Characters of a cursor."""
+"""The most characters of a cursor."""
 
-# What is signed starts with its purpose, so that nothing else signed with the same
-# key can be passed off as a cursor.
+# The signed bytes start with their purpose, so that nothing else signed with this key
+# can pass as a cursor.
 _PURPOSE = b"mcp_app.cursor.1\0"
 _DIGEST_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The entry that a page follows, by the list's order: position, then name."""
+    """The entry before a page, by the list's order: position, then name."""
 
     server: str
     listing: str
@@ -137,7 +137,7 @@ class Cursor:
 
 
 def seal_cursor(cursor: Cursor, key: bytes) -> str:
-    """The cursor as opaque text; ValueError where its name is too long for one."""
+    """Return the cursor as opaque text; ValueError if its name is too long."""
     place = [cursor.server, cursor.listing, cursor.position, cursor.name]
     payload = jsonrpc.write(place)
     text = base64url(_signature(payload, key) + payload)
@@ -152,7 +152,7 @@ def seal_cursor(cursor: Cursor, key: bytes) -> str:
 def open_cursor(
     text: str, keys: Sequence[bytes], *, server: str, listing: str
 ) -> Cursor:
-    """The cursor that `seal_cursor` made for this list with one of `keys`.
+    """Return the cursor that `seal_cursor` made for this list with one of `keys`.
 
     Raises InvalidParams, with one sentence for every reason.
     """

@@ -1,8 +1,8 @@
-"""JSON-RPC 2.0 messages: what came in as dataclasses, what goes out as objects.
+"""JSON-RPC 2.0 messages: received ones as dataclasses, sent ones as objects.
 
 The rules are those of the official message schema: no other members, ids that are
-non-empty strings or integers, `params` and `result` that are objects.  That an id has
-a longest length is ours.
+non-empty strings or integers, `params` and `result` that are objects.  Only the longest
+length of an id is our own rule.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from mcp_app.protocol.json_types import JsonObject
 RequestId: TypeAlias = str | int
 
 LARGEST_ID = 2**53 - 1
-"""Beyond it a JavaScript client would read another id than it sent."""
+"""Beyond this number a JavaScript client would read another id than it sent."""
 
 MAX_ID_LENGTH = 1_024
-"""Characters of an id, and of a progress token: both are kept, and said again.
+"""Characters of an id and of a progress token, which are stored and sent back.
 
-The specification has no bound.
+The specification has no limit.
 """
 
 
 @dataclass(slots=True)
 class Request:
-    """A message that wants an answer; `params` is empty where none were sent.
+    """A message that wants an answer; `params` is empty if none were sent.
 
-    Never changed; not frozen, because that makes one three times as slow to build.
+    It is never changed, but not frozen: that would triple the time to build it.
     """
 
     id: RequestId
@@ -61,11 +61,11 @@ Message: TypeAlias = Request | Notification | Reply
 
 
 def parse_message(value: object, *, lenient: bool = False) -> Message:
-    """The message that a JSON value is; raises InvalidRequest.
+    """Return the message in a JSON value; raise InvalidRequest.
 
-    The exception's `request_id` is the id to answer with, or None where the message
-    was no request or its id cannot be read.  `lenient` ignores unknown members.
-    `params: null` is absent: several clients write it.
+    The exception's `request_id` is the id to answer with, None if the message is no
+    request or its id cannot be read.  `lenient` ignores unknown members.  If `params`
+    is null, it counts as absent, because several clients send it.
     """
     if not isinstance(value, dict):
         raise InvalidRequest(
@@ -87,10 +87,10 @@ def parse_message(value: object, *, lenient: bool = False) -> Message:
 def parse_batch(
     value: list[object], most: int, *, lenient: bool = False
 ) -> list[Message]:
-    """The messages of a batch of 2025-03-26; raises InvalidRequest for all of it.
+    """Return the messages of a batch of 2025-03-26; raise InvalidRequest for the whole.
 
-    A batch is not empty, holds either replies or requests and notifications, and no
-    request id twice.  Which methods may be in it is for the caller to say.
+    A batch is not empty, holds either replies or requests and notifications, and has no
+    request id twice.  The caller checks which methods may be in it.
     """
     if not value:
         raise InvalidRequest("A batch must have at least one message.")
@@ -120,7 +120,7 @@ def _read_request(value: JsonObject, lenient: bool) -> Request:
     if not _is_request_id(request_id):
         raise InvalidRequest(_ID_RULE)
     params = value.get("params")
-    # With all four members and right types there is nothing left to check.
+    # With all four members and the right types, nothing is left to check.
     if type(params) is dict and type(method) is str and len(value) == 4:  # noqa: PLR2004
         return Request(request_id, method, params)
     _check_members(value, {"jsonrpc", "id", "method", "params"}, lenient)
@@ -201,7 +201,7 @@ def _is_request_id(value: object) -> bool:
 
 
 def _readable_id(value: JsonObject) -> RequestId | None:
-    """The id of what was meant as a request; a reply's id is not ours to answer."""
+    """Return the id of an intended request; the id of a reply gets no answer."""
     request_id: RequestId | None = value.get("id")
     is_reply = "method" not in value and ("result" in value or "error" in value)
     return request_id if _is_request_id(request_id) and not is_reply else None
@@ -228,7 +228,7 @@ def _kind_of_value(value: object) -> str:
 
 
 def result_message(request_id: RequestId, result: object) -> JsonObject:
-    """The answer to a request; `result` is an object or a Fragment of one."""
+    """Return the answer to a request; `result` is an object or a Fragment of one."""
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
@@ -239,10 +239,10 @@ def error_message(
     null_id: bool,
     code: int | None = None,
 ) -> JsonObject:
-    """The error as a message.
+    """Return the error as a message.
 
-    Without an id there is no `id` member, or `id: null` in revisions that demand
-    it (`null_id`).  `code` replaces the error's own where a revision has another.
+    Without an id there is no `id` member, or `id: null` in revisions that require it
+    (`null_id`).  `code` replaces the error's own code if a revision has another.
     """
     body: JsonObject = {"code": code or error.code, "message": error.message}
     if error.data is not None:
@@ -253,7 +253,7 @@ def error_message(
 
 
 def notification_message(method: str, params: JsonObject | None) -> JsonObject:
-    """A notification of ours; None is no `params` member."""
+    """Return a notification of ours; if `params` is None, there is no such member."""
     message: JsonObject = {"jsonrpc": "2.0", "method": method}
     if params is not None:
         message["params"] = params
@@ -263,34 +263,34 @@ def notification_message(method: str, params: JsonObject | None) -> JsonObject:
 def request_message(
     request_id: RequestId, method: str, params: JsonObject | None
 ) -> JsonObject:
-    """A request of ours to the client; None is no `params` member."""
+    """Return a request of ours to the client; None means no `params` member."""
     message = notification_message(method, params)
     return {"jsonrpc": "2.0", "id": request_id, **message}
 
 
 # -- call template ---------------------------------------------------------------------
-# What the calls of one client to one tool have in common, as text.
+# The text that all calls of one client to one tool have in common.
 #
-# A client sends the same members in the same order each time, and mostly the same
-# bytes, but for the id and the arguments.  So only these two are read.
+# A client sends the same members in the same order each time.  Mostly all bytes are the
+# same except for the id and the arguments, so only these two are read.
 
 _ID: Final = b"\0"
 _ARGUMENTS: Final = b"\1"
-"""What stands in the gaps: JSON has such characters only in their escaped form."""
+"""Placeholders of the gaps: JSON has these characters only in their escaped form."""
 MAX_ID_DIGITS: Final = 15
-"""Of an id that is read here: each such number is an id."""
+"""The most digits of an id that is read here: each such number is a valid id."""
 
 
 class CallTemplate:
     """The text of a call with a gap for its id and one for its arguments.
 
-    The id stands between two texts, at the beginning or at the end of the body.
+    The id is between two texts, at the beginning or at the end of the body.
     """
 
     __slots__ = ("_gap", "_id_is_first", "_meta", "_rest", "_size", "_texts", "_unpack")
 
     def __init__(self, message: JsonObject) -> None:
-        """Take the template of a valid `tools/call`.
+        """Make the template of a valid `tools/call`.
 
         Raise `JSONEncodeError` if it has integers of more than 64 bits.
         """
@@ -299,7 +299,7 @@ class CallTemplate:
         self._id_is_first = text.index(_ID) < text.index(_ARGUMENTS)
         before, between, after = text.replace(_ARGUMENTS, _ID).split(_ID)
         self._size = len(before) + len(between) + len(after)
-        # The copy has no room left, as what `dumps` returns has.
+        # The copy has no spare room; the result of `dumps` has.
         self._meta = bytes(memoryview(dumps(params.get("_meta") or {})))
         first = self._id_is_first
         self._texts = (before, between) if first else (between, after)
@@ -310,7 +310,7 @@ class CallTemplate:
         return self._size
 
     def _expect_digits(self, digits: int) -> None:
-        """Look for an id of so many digits from now on: ids are counted up."""
+        """From now on expect an id of `digits` digits: clients count ids up."""
         one, other = self._texts
         unpacked = Struct(f"{len(one)}s{digits}s{len(other)}s")
         self._unpack = unpacked.unpack_from
@@ -320,8 +320,8 @@ class CallTemplate:
     def read(self, body: bytes) -> tuple[bytes, JsonObject] | None:
         """Return the digits of the id and the arguments; None for another form.
 
-        The body is strict JSON then: the template of a call, with a number for its id
-        and a strict object for its arguments.  Their depth is not looked at.
+        If they are returned, the body is strict JSON: a call of this template, with a
+        number as id and a strict object as arguments.  Their depth is not checked.
         """
         if self._id_is_first:
             fits, begin = body.endswith(self._rest), 0
@@ -332,7 +332,7 @@ class CallTemplate:
         try:
             one, number, other = self._unpack(body, begin)
             if (one, other) != self._texts or not number.isdigit() or number < b"1":
-                # It has more digits than the last one, or fewer.
+                # The id has more digits than the last one, or fewer.
                 number = self._find_number(body)
             text = body[self._gap]
             arguments: Any = loads(text)
@@ -343,7 +343,7 @@ class CallTemplate:
         return None
 
     def _find_number(self, body: bytes) -> bytes:
-        """Return an id of another length, and expect that; raise LookupError."""
+        """Find an id of another length, and expect that length; raise LookupError."""
         one, other = self._texts
         if self._id_is_first and body.startswith(one):
             number, _, _ = body[len(one) :].partition(other)

@@ -1,4 +1,4 @@
-"""Errors of the protocol; each carries its wire answer.
+"""Errors of the protocol; each one has its answer on the wire.
 
     ProtocolError
     ├── ParseError                   -32700  the body is not strict JSON
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 
 class ProtocolError(Exception):
-    """A failure that has a JSON-RPC error as its answer.
+    """A failure whose answer is a JSON-RPC error.
 
-    `message` is a sentence for the person who reads the client's log; `data` is
-    the error's `data` member (JSON) or None.  `http_status` is the status where
-    the message travels alone over HTTP; `headers` go with it.  `request_id` is the
-    id to answer with, where the envelope was refused but its id could be read.
+    `message` is a sentence for the person who reads the client's log; `data` is the
+    error's `data` member (JSON) or None.  `http_status` is the status if the message
+    travels alone over HTTP, together with `headers`.  `request_id` is the id to answer
+    with, if the envelope was refused but its id could be read.
     """
 
     code: int = -32603
     http_status: int = 200
     request_id: str | int | None = None
     ending: Any = None
-    """How the call log has it, if not by its class (`server.outcome`)."""
+    """The ending in the call log, if not that of the class (`server.outcome`)."""
 
     def __init__(self, message: str, data: JsonObject | None = None) -> None:
         super().__init__(message)
@@ -54,21 +54,21 @@ class ProtocolError(Exception):
 
 
 class ParseError(ProtocolError):
-    """The body is not JSON as RFC 8259 and our strict reader want it."""
+    """The body is not JSON by RFC 8259 and the rules of our strict reader."""
 
     code = -32700
     http_status = 400
 
 
 class InvalidRequest(ProtocolError):
-    """JSON, but no JSON-RPC 2.0 message, or one that is not allowed here."""
+    """JSON that is no JSON-RPC 2.0 message, or a message that is not allowed here."""
 
     code = -32600
     http_status = 400
 
 
 class RequestRefused(InvalidRequest):
-    """HTTP's own refusals: 401, 403, 404, 405, 406, 408, 413, 415, 421, 431."""
+    """A refusal by HTTP: 401, 403, 404, 405, 406, 408, 413, 415, 421, 431."""
 
     def __init__(
         self, http_status: int, message: str, headers: Mapping[str, str] | None = None
@@ -91,7 +91,7 @@ class MethodNotFound(ProtocolError):
 
 
 class InvalidParams(ProtocolError):
-    """The method exists; its parameters do not fit."""
+    """The method exists, but its parameters do not fit."""
 
     code = -32602
 
@@ -110,7 +110,7 @@ class ResourceNotFound(InvalidParams):
 
 
 class InternalError(ProtocolError):
-    """Our fault; the message says nothing about the inside."""
+    """An error of ours; the message tells nothing about our code."""
 
     code = -32603
 
@@ -129,7 +129,7 @@ class Unavailable(InternalError):
 
 
 class SwitchedOff(Unavailable):
-    """A server, or all of them, that the people who run the site have stopped."""
+    """The people who run the site have stopped this server, or all servers."""
 
 
 class HeaderMismatch(ProtocolError):

@@ -1,7 +1,7 @@
 """Events: the shapes, the dialects and their error codes (SEP-3415).
 
-The extension of 2026-07-28, and the sketch that came before it and that clients of the
-stateful era speak.  What differs between the two stands in `DIALECTS`.
+Two dialects: the extension of 2026-07-28, and the sketch before it, which clients of
+the stateful era speak.  `DIALECTS` has the differences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_POLL_EVENTS: Final = 200
 USUAL_POLL_EVENTS: Final = 50
 IDLE_POLL_MS: Final = 5_000
 BUSY_POLL_MS: Final = 2_000
-"""How long a client should wait before it polls again: in quiet times, after events."""
+"""How long a client should wait before it polls again: if idle, and after events."""
 
 ErrorName: TypeAlias = Literal[
     "not_found", "forbidden", "exhausted", "unsupported", "callback"
@@ -43,12 +43,12 @@ class Dialect:
     name: str
     codes: Mapping[ErrorName, int]
     unsubscribe_must_find: bool
-    """Whether to end a subscription that is not there is an error."""
+    """Whether it is an error to end a subscription that does not exist."""
     posts_gaps: bool
     terminated_attempts: int
-    """How often a receiver is told that a subscription is over, if it does not hear."""
+    """How often a receiver is told that its subscription is over, until it answers."""
     message_ids: bool
-    """Whether `webhook-id` names the message; else the event."""
+    """Whether `webhook-id` names the message instead of the event."""
 
 
 _ERRORS: Final[tuple[ErrorName, ...]] = (
@@ -74,7 +74,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {each.name: each for each in (SEP, SKET
 
 
 class EventError(ProtocolError):
-    """An error of events; its code is the dialect's ("Error Codes")."""
+    """An error of events; its code depends on the dialect ("Error Codes")."""
 
     def __init__(
         self, dialect: Dialect, name: ErrorName, message: str, **data: object
@@ -97,31 +97,31 @@ class Occurred:
     audience: Sequence[str] | None = None
     cause: str = ""
     is_gap: bool = False
-    """Whether it stands for too many to name each, of which nobody is told."""
+    """Whether it stands for many events that nobody is told of one by one."""
 
 
 def cause_of(key: str) -> str:
-    """Return what stands in the outbox for the key of who made something happen."""
+    """Return the outbox's value for the key of the causer of an event."""
     return sha256(key.encode()).hexdigest()
 
 
 def error_to_wire(error: ProtocolError) -> JsonObject:
-    """Return an error as notifications and control bodies have it."""
+    """Return an error in the form of notifications and control bodies."""
     data = {} if error.data is None else {"data": error.data}
     return {"code": error.code, "message": error.message, **data}
 
 
 def dialect_of(capabilities: Mapping[str, Any]) -> Dialect:
-    """Return the dialect of a client, by what it declares."""
+    """Return the dialect of a client, by its declared capabilities."""
     extensions = capabilities.get("extensions")
     declared = type(extensions) is dict and type(extensions.get(EXTENSION)) is dict
     return SEP if declared else SKETCH
 
 
 def event_capabilities(revision: Revision, *, streams: bool) -> JsonObject:
-    """Return the members of a server's capabilities that say that it has events.
+    """Return the members of a server's capabilities for events.
 
-    Clients that read the sketch look for a key at the top.
+    Clients that speak the sketch look for a key at the top.
     """
     members: JsonObject = {"events": {}}
     if revision.stateless:
@@ -130,7 +130,7 @@ def event_capabilities(revision: Revision, *, streams: bool) -> JsonObject:
 
 
 def event_type_to_wire(definition: Any, delivery: Sequence[Mode]) -> JsonObject:
-    """Return an event type as `events/list` has it ("Event Discovery")."""
+    """Return an event type in the form of `events/list` ("Event Discovery")."""
     wire: JsonObject = {
         "name": definition.name,
         "description": definition.description,
@@ -144,7 +144,7 @@ def event_type_to_wire(definition: Any, delivery: Sequence[Mode]) -> JsonObject:
 
 
 def event_to_wire(event: Occurred, name: str, cursor: str | None = None) -> JsonObject:
-    """Return an event; push and webhooks give each its `cursor`."""
+    """Return an event on the wire; push and webhooks add its `cursor`."""
     wire: JsonObject = {
         "eventId": event.event_id,
         "name": name,

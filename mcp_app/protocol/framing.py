@@ -1,4 +1,4 @@
-"""How messages follow each other: lines (stdio), server-sent events (HTTP)."""
+"""How messages are separated: by lines (stdio), or as server-sent events (HTTP)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from enum import Enum
 
 
 class Broken(Enum):
-    """What came instead of a line."""
+    """A value in place of a line that could not be read."""
 
     TOO_LONG = "too long"
 
 
 class Lines:
-    """Cuts what comes into lines; of one that is too long nothing is kept."""
+    """Splits bytes into lines; a line that is too long is dropped."""
 
     def __init__(self, limit: int) -> None:
         """Take lines of at most `limit` bytes."""
@@ -24,9 +24,9 @@ class Lines:
         self._too_long = False
 
     def feed(self, data: bytes) -> list[bytes | Broken]:
-        """Return the lines that are complete, without what ends them.
+        """Return the complete lines, without their line ends.
 
-        Blank ones are left out; a line that is too long is told once it ends.
+        Blank lines are left out; a line that is too long is reported when it ends.
         """
         *ends, rest = data.split(b"\n")
         lines = [line for end in ends if (line := self._complete_line(end))]
@@ -34,7 +34,7 @@ class Lines:
         return lines
 
     def end(self) -> list[bytes | Broken]:
-        """Return the last line, where nothing ended it."""
+        """Return the last line, if no line end followed it."""
         return self.feed(b"\n")
 
     def _append_part(self, part: bytes) -> None:
@@ -50,7 +50,7 @@ class Lines:
         if self._too_long:
             self._too_long = False
             return Broken.TOO_LONG
-        # `bytes` of a part alone copies nothing.
+        # `bytes` of an only part copies nothing.
         line = bytes(self._begun) if len(self._begun) != len(end) else end
         self._begun.clear()
         return line.strip(b" \t\r")
@@ -59,7 +59,7 @@ class Lines:
 def encode_line(message: bytes) -> bytes:
     """Return a JSON text as one line.
 
-    Within strings JSON escapes line breaks; elsewhere they are space.
+    In strings JSON escapes line breaks; elsewhere they are white space.
     """
     if b"\n" in message or b"\r" in message:
         message = message.replace(b"\n", b" ").replace(b"\r", b" ")
@@ -75,10 +75,10 @@ def encode_line(message: bytes) -> bytes:
 def message_event(
     data: bytes, *, event_id: str | None = None, retry_ms: int | None = None
 ) -> bytes:
-    """One JSON text as an event; ValueError where `data` holds a line break.
+    """Return one JSON text as an event; ValueError if `data` holds a line break.
 
-    The event type is written out: 2024-11-05 names it (`message_event`), and a client
-    that compares it need not know the default.
+    The event type is always sent: 2024-11-05 names it (`message_event`), and a client
+    may compare it without knowing the default.
     """
     if b"\n" in data or b"\r" in data:
         raise ValueError(
@@ -91,25 +91,25 @@ def message_event(
 
 
 def priming_event(event_id: str, retry_ms: int | None = None) -> bytes:
-    """The first event of a resumable stream: an id to come back with, and no data.
+    """Return the first event of a resumable stream: an id to resume with, and no data.
 
-    It has a `data:` line, because an event without one is never dispatched.
+    It has a `data:` line, because clients ignore an event without one.
     """
     return _event_fields(event_id, retry_ms) + b"data: \n\n"
 
 
 def endpoint_event(uri: str) -> bytes:
-    """The first event of HTTP+SSE (2024-11-05): where messages are to be posted."""
+    """Return the first event of HTTP+SSE (2024-11-05): the URL for messages."""
     return b"event: endpoint\ndata: " + _encode_field(uri) + b"\n\n"
 
 
 def comment_line(text: str = "") -> bytes:
-    """A line that carries nothing: the heartbeat."""
+    """Return a comment, which clients ignore: the heartbeat."""
     return b":" + (b" " + _encode_field(text) if text else b"") + b"\n\n"
 
 
 def retry_field(milliseconds: int) -> bytes:
-    """How long a client is to wait before it comes back."""
+    """Return the field that says how long a client waits before it reconnects."""
     return _event_fields(None, milliseconds) + b"\n"
 
 
@@ -125,7 +125,7 @@ def _event_fields(event_id: str | None, retry_ms: int | None) -> bytes:
 
 
 def _encode_field(text: str) -> bytes:
-    # A NUL makes a client ignore the id that holds it.
+    # A client ignores an id that holds a NUL.
     if "\n" in text or "\r" in text or "\0" in text:
         raise ValueError(f"A field of an event must be one line without NUL: {text!r}.")
     return text.encode()

@@ -1,4 +1,4 @@
-"""SKILL.md as it is written and read: frontmatter in YAML, then Markdown (SEP-2640).
+"""Read and write SKILL.md: frontmatter in YAML, then Markdown (SEP-2640).
 
 Hosts read it by the core schema of YAML 1.2.
 """
@@ -16,12 +16,12 @@ from mcp_app.protocol.yaml_scalars import plain_scalar
 
 MAX_FRONTMATTER_LENGTH: Final = 65_536
 MAX_DEPTH: Final = 32
-"""PyYAML takes quadratic time for deep ones."""
+"""The most levels: PyYAML takes quadratic time for deep values."""
 TEXT_FIELDS: Final = ("license", "compatibility", "allowed-tools")
 
 _FENCED: Final = re.compile(r"\ufeff?---\n(.*?)^---[\t ]*$", re.DOTALL | re.MULTILINE)
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What not all readers of YAML take as it is."""
+"""Characters that some readers of YAML do not accept unescaped."""
 _PLAIN_KEYS: Final = frozenset({"name", "description", "metadata", *TEXT_FIELDS})
 _NUMBER: Final = re.compile(
     r"[-+]?(\.(inf|Inf|INF)|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)"
@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile(
 
 
 def text_of(content: bytes) -> str | None:
-    """Return a file as text, None if it is none in UTF-8."""
+    """Return a file as text, None if it is not text in UTF-8."""
     try:
         return None if b"\0" in content else content.decode()
     except UnicodeDecodeError:
@@ -38,7 +38,7 @@ def text_of(content: bytes) -> str | None:
 
 
 def render_skill_file(frontmatter: JsonObject, body: str) -> bytes:
-    """Return a SKILL.md whose frontmatter all readers of YAML read alike."""
+    """Return a SKILL.md with frontmatter that all readers of YAML read alike."""
     lines = [
         f"{key if key in _PLAIN_KEYS else _json(key)}: {_json(value)}\n"
         for key, value in frontmatter.items()
@@ -61,7 +61,7 @@ def frontmatter_text(content: bytes) -> str:
 
 
 def read_frontmatter(content: bytes) -> JsonObject:
-    """Return the frontmatter of a SKILL.md, not checked by the rules for skills.
+    """Return the frontmatter of a SKILL.md, before the rules for skills are checked.
 
     Raises ValueError with the line and the remedy; ImportError without PyYAML.
     """
@@ -71,7 +71,7 @@ def read_frontmatter(content: bytes) -> JsonObject:
     if len(text) > MAX_FRONTMATTER_LENGTH:
         raise _line_error(None, f"Write at most {MAX_FRONTMATTER_LENGTH} characters.")
     try:
-        # After the beginnings of the stream and of its document.
+        # Skip the events that start the stream and the document.
         events = islice(yaml.parse(f"---\n{text}", yaml.SafeLoader), 2, None)
         value = _read_node(next(events), events)
         _, is_one = next(events), type(next(events)).__name__ == "StreamEndEvent"
@@ -91,7 +91,7 @@ def read_frontmatter(content: bytes) -> JsonObject:
 
 
 def _read_node(event: Any, events: Iterator[Any], depth: int = 1) -> Any:
-    """Return what an event of PyYAML's parser begins."""
+    """Return the value that begins with an event of PyYAML's parser."""
     kind = type(event).__name__
     if depth > MAX_DEPTH:
         raise _line_error(event.start_mark, f"Write at most {MAX_DEPTH} levels.")
@@ -123,5 +123,5 @@ def _read_scalar(event: Any) -> object:
 
 
 def _line_error(mark: Any, problem: str) -> ValueError:
-    # Line 0 of a mark is the first of the file.
+    # The text begins with `---`, so line 0 of a mark is line 1 of the file.
     return ValueError(f"Line {2 if mark is None else mark.line + 1}: {problem}")

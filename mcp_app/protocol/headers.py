@@ -1,7 +1,7 @@
 """The headers of a request: singletons, Accept, and those that mirror the body.
 
 Mirrored headers are those of 2026-07-28, basic/transports/streamable-http, Request
-Metadata; whatever is wrong with them is a HeaderMismatch.
+Metadata; any error in them is a HeaderMismatch.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
 _QUALITY = re.compile(r"0(?:\.0*)?")
 
 _ADMITTING = frozenset({b"host", b"origin"})
-# The version tells the era of everything else.
+# The version decides the era, and so the meaning of all other headers.
 _SINGLETONS = _ADMITTING.union(
     (b"authorization", b"content-type", b"last-event-id", b"mcp-protocol-version")
 )
 SESSION_HEADER = b"mcp-session-id"
 MOST_HEADERS = 256
 MOST_HEADER_BYTES = 64 * 1024
-"""Of all values together. Servers in front have limits of their own, mostly lower."""
+"""The most bytes of all values together.  Servers in front mostly have lower limits."""
 NOTHING: frozenset[bytes] = frozenset()
 
 
 class Headers:
     """The headers of an ASGI scope: pairs of bytes, names in lower case.
 
-    A `Host` that stands twice raises Refused (400), an `Origin` too (403): nothing else
-    of such a request is looked at.  Other headers that may stand only once are for
-    `check_singletons`.  Too many headers, or too large ones, raise Refused (431, RFC
-    6585).
+    If `Host` or `Origin` occurs twice, it raises RequestRefused (400 or 403) at once,
+    and nothing else of the request is read.  `check_singletons` checks the other
+    headers that may occur only once.  Too many or too large headers raise
+    RequestRefused (431, RFC 6585).
     """
 
     __slots__ = ("raw", "repeated")
@@ -54,10 +54,10 @@ class Headers:
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         pairs = raw if type(raw) is list else list(raw)
         self.raw = dict(pairs)
-        """The values as they came: for the hot path, which compares and does not
-        read them."""
+        """The values as they were sent, for the hot path, which only compares
+        them."""
         self.repeated = NOTHING
-        """Names that stand more than once and must not: those of `check_singletons`,
+        """Names that occur more than once but must not: those of `check_singletons`,
         and those that matter in one era only."""
         if len(self.raw) != len(pairs):
             self.raw, self.repeated = _combine_headers(pairs)
@@ -74,9 +74,9 @@ class Headers:
     def get(self, name: bytes | str, default: str | None = None) -> str | None:
         """The value without surrounding white space, or `default`.
 
-        A name may be a string in any case, or bytes in lower case.  One byte is one
-        character; a header that stood several times has its values joined with
-        commas, and cookies with semicolons.
+        A name may be a string in any case, or bytes in lower case.  Each byte is one
+        character.  If a header occurred several times, its values are joined with
+        commas, or with semicolons for cookies.
         """
         if isinstance(name, str):
             name = name.lower().encode("latin-1")
@@ -94,7 +94,7 @@ def _combine_headers(
     values: dict[bytes, bytes] = {}
     for name, value in pairs:
         if name in values and name not in _SINGLETONS:
-            # What HTTP/2 takes apart is put together again (RFC 9113, section 8.2.3).
+            # HTTP/2 may split cookies; they are joined again (RFC 9113, section 8.2.3).
             comma = b"; " if name == b"cookie" else b", "
             values[name] += comma + value
         else:
@@ -105,22 +105,22 @@ def _combine_headers(
 
 
 def check_singletons(headers: Headers) -> None:
-    """Raise where a header that may stand only once stands more than once.
+    """Raise if a header that may occur only once occurs more than once.
 
-    HeaderMismatch for `MCP-Protocol-Version`, Refused (400) for the others.
+    HeaderMismatch for `MCP-Protocol-Version`, RequestRefused (400) for the others.
     """
     for name in sorted(headers.repeated & _SINGLETONS):
         raise _repeated_error(name)
 
 
 def check_repeated(headers: Headers) -> None:
-    """Raise where a header that mirrors the body stands more than once."""
+    """Raise if a header that mirrors the body occurs more than once."""
     for name in sorted(headers.repeated - {SESSION_HEADER}):
         raise _repeated_error(name)
 
 
 def check_session_header(headers: Headers) -> None:
-    """Raise where a request names its session more than once."""
+    """Raise if a request names its session more than once."""
     if SESSION_HEADER in headers.repeated:
         raise _repeated_error(SESSION_HEADER)
 
@@ -137,7 +137,7 @@ def _repeated_error(name: bytes) -> ProtocolError:
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """What a client takes: a JSON body, an event stream."""
+    """What a client accepts: a JSON body, an event stream."""
 
     json: bool
     events: bool
@@ -145,9 +145,9 @@ class Accepts:
 
 @lru_cache(maxsize=32)
 def parse_accept(value: str | None) -> Accepts:
-    """What an `Accept` header allows; an absent or empty one allows both.
+    """Return what an `Accept` header allows; an absent or empty one allows both.
 
-    The most specific range that fits decides, and `q=0` takes away.
+    The most specific range that matches decides; `q=0` excludes it.
     """
     ranges = dict(_media_range(item) for item in (value or "*/*").split(","))
     return Accepts(
@@ -157,7 +157,7 @@ def parse_accept(value: str | None) -> Accepts:
 
 
 def _media_range(item: str) -> tuple[str, bool]:
-    """The range in lower case, and whether its quality is above 0."""
+    """Return the range in lower case, and whether its quality is above 0."""
     media, *parameters = (part.strip().lower() for part in item.split(";"))
     qualities = [part[2:].strip() for part in parameters if part.startswith("q=")]
     return media, not any(_QUALITY.fullmatch(quality) for quality in qualities)
@@ -170,7 +170,7 @@ def _is_accepted(ranges: Mapping[str, bool], media: str) -> bool:
 
 @lru_cache(maxsize=32)
 def is_json_type(content_type: str | None) -> bool:
-    """Whether it is `application/json`, alone or with `charset=utf-8`."""
+    """Whether a type is `application/json`, alone or with `charset=utf-8`."""
     media, *parameters = (
         part.strip().lower() for part in (content_type or "").split(";")
     )
@@ -178,14 +178,14 @@ def is_json_type(content_type: str | None) -> bool:
     return media == "application/json" and parameters in charsets
 
 
-# Whoever makes headers up may make long ones up: few are kept.
+# A client can invent long headers, so the cache is small.
 @lru_cache(maxsize=32)
 def accepted_content(
     content_type: bytes | None, encoding: bytes | None, accept: bytes | None
 ) -> Accepts:
-    """What the client of a POST takes, by its headers as they came; raises Refused.
+    """Return what the client of a POST accepts, by its raw headers.
 
-    That is 415 where its body is no plain JSON, and 406 where it takes no answer.
+    Raises RequestRefused: 415 if the body is not plain JSON, 406 if it accepts nothing.
     """
     if not is_json_type(_latin_text(content_type)):
         raise RequestRefused(415, "The content type must be application/json.")
@@ -206,15 +206,15 @@ def _latin_text(value: bytes | None) -> str | None:
 
 
 def decode_value(value: str) -> str:
-    """What a mirroring header says: `=?base64?…?=` decoded, anything else as it is.
+    """Return the text of a mirroring header: `=?base64?…?=` decoded, others unchanged.
 
-    Raises HeaderMismatch for characters that are not visible ASCII, space or tab,
-    and for Base64 that is not exactly what an encoder writes for UTF-8 text.
+    Raises HeaderMismatch for characters other than visible ASCII, space or tab, and for
+    Base64 that differs from what an encoder writes for UTF-8 text.
     """
     if not value.isascii() or not value.replace("\t", " ").isprintable():
         raise HeaderMismatch("Header mismatch: a header value has invalid characters.")
     inside = value.removeprefix(_SENTINEL_START)
-    # One `?` cannot be both the start's and the end's.
+    # One `?` cannot belong to both the start and the end.
     if inside == value or not inside.endswith(_SENTINEL_END):
         return value
     try:
@@ -228,7 +228,7 @@ def decode_value(value: str) -> str:
 
 
 def encode_value(value: str) -> str:
-    """Return what a mirroring header carries for a text: what `decode_value` undoes."""
+    """Return the header value for a text; `decode_value` is the reverse."""
     if is_plain_value(value) and value == value.strip():
         return value
     return _encode_base64(value)
@@ -240,10 +240,10 @@ def _encode_base64(text: str) -> str:
 
 
 def check_routing(headers: Headers, method: str, name: str | None) -> None:
-    """Raises HeaderMismatch unless the headers say what the body says.
+    """Raise HeaderMismatch unless the headers agree with the body.
 
-    `name` is `params.name`, `params.uri` or what else the method is routed by; None
-    where `Mcp-Name` is not required, and then it is not looked at.
+    `name` is `params.name`, `params.uri` or another member by which the method is
+    routed.  If it is None, `Mcp-Name` is not required, and is not read.
     """
     if headers.raw.get(b"mcp-method") != method.encode("utf-8"):
         header_method = headers.get(b"mcp-method")
@@ -259,7 +259,7 @@ def check_routing(headers: Headers, method: str, name: str | None) -> None:
 
 
 def is_plain_value(name: str) -> bool:
-    """Whether a header carries a name without any encoding."""
+    """Whether a header can carry a name without encoding."""
     return name.isascii() and name.isprintable() and not name.startswith("=?")
 
 
@@ -278,7 +278,7 @@ def _header_mismatch(header: str, value: str | None, body: object) -> HeaderMism
 
 @dataclass(frozen=True, slots=True)
 class MirroredParameter:
-    """A parameter that stands in `Mcp-Param-{header}`, too; `type` is its JSON type."""
+    """A parameter that `Mcp-Param-{header}` repeats; `type` is its JSON type."""
 
     path: tuple[str, ...]
     header: str
@@ -286,14 +286,14 @@ class MirroredParameter:
     name: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Known once per tool, looked up in every call.
+        # The name is computed once for a tool, and used in every call.
         name = f"mcp-param-{self.header.lower()}".encode()
         object.__setattr__(self, "name", name)
 
     def header_value(self, arguments: Mapping[str, object]) -> str | None:
-        """Return what its header carries for these arguments, None if it is left out.
+        """Return the header's value for these arguments, None if there is no header.
 
-        That is so for an absent or null argument, and for one that no header carries.
+        An absent or null argument has none, nor has a type that no header carries.
         """
         value = _argument_at(arguments, self.path)
         if isinstance(value, bool):
@@ -304,11 +304,11 @@ class MirroredParameter:
 
 
 def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter, ...]:
-    """The parameters with an `x-mcp-header`; raises ValueError with a sentence.
+    """Return the parameters with an `x-mcp-header`; raise ValueError with a sentence.
 
-    The annotation is a non-empty token, unique without regard to case, on an
-    integer, string or boolean that is reached through `properties` alone; clients
-    drop a tool that breaks this.
+    The annotation must be a non-empty token, unique without regard to case, on an
+    integer, string or boolean that is reached only through `properties`.  Clients drop
+    a tool that breaks this rule.
     """
     parameters: dict[bytes, MirroredParameter] = {}
     for path, _, inner in every_subschema(schema):
@@ -348,10 +348,10 @@ def check_mirrored(
     headers: Headers,
     arguments: Mapping[str, object],
 ) -> None:
-    """Raises HeaderMismatch unless each header says what its argument says.
+    """Raise HeaderMismatch unless each header agrees with its argument.
 
-    An argument that is absent or null has no header: one that is there is refused,
-    because whoever routed by it was told something that the body does not say.
+    An absent or null argument must have no header.  Otherwise a proxy may have routed
+    the request by a value that the body does not have.
     """
     for parameter in parameters:
         text = headers.get(parameter.name)
@@ -385,15 +385,15 @@ def _stands_for(text: str, value: object) -> bool:
 
 
 # -- loopback --------------------------------------------------------------------------
-# Hosts that lead to this computer alone: for them http is as good as https.
+# Hosts that lead only to this computer: for them http is as safe as https.
 
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
-"""As they stand in URLs.  Of other ways to write them a program may think otherwise."""
+"""Their forms in URLs.  Programs may read other forms of them differently."""
 
 
 def is_loopback_host(host: str | None) -> bool:
-    """Whether a host, in lower case, is one: also as `urlsplit` names it, without [].
+    """Whether a host, in lower case, is a loopback host.
 
-    None, which is no host, is none.
+    It may be in the form of `urlsplit`, without [].  The answer for None is False.
     """
     return host in LOOPBACK_HOSTS or f"[{host}]" in LOOPBACK_HOSTS

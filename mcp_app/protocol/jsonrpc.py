@@ -1,8 +1,7 @@
 """JSON in and JSON out.
 
-`read` takes what RFC 8259 allows and nothing on which two readers could differ
-(duplicate keys, NaN, lone surrogates); `write` never turns a value into something
-else in silence.
+`read` accepts what RFC 8259 allows, but nothing that two readers could read differently
+(duplicate keys, NaN, lone surrogates).  `write` never changes a value silently.
 """
 
 from __future__ import annotations
@@ -36,19 +35,18 @@ from mcp_app.protocol.errors import ParseError
 Path: TypeAlias = tuple[str | int, ...]
 
 INTEGER_DIGITS = 4300
-"""Digits of one integer; more would make reading and writing it quadratic."""
+"""Digits of one integer; with more, reading and writing it take quadratic time."""
 
 WRITTEN_DEPTH = 254
-"""Containers within containers that `write` follows: orjson's own limit."""
+"""How many nested containers `write` follows: orjson's own limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
     """What one body may hold.
 
-    `depth` counts containers within containers (`[]` is 1).  `nodes` counts
-    commas and opening brackets outside strings, which is at least the number of values
-    less one.
+    `depth` counts containers within containers (`[]` is 1).  `nodes` counts commas and
+    opening brackets outside strings; the number of values is at most one more.
     """
 
     depth: int = 64
@@ -57,15 +55,15 @@ class ReadLimits:
 
 DEFAULT_LIMITS = ReadLimits()
 
-# Escaped, and not the end of an escaped backslash.
+# An escaped NUL; the lookbehind excludes the end of an escaped backslash.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
-    """The value of `body`; raises ParseError where it is not strict JSON.
+    """Return the value of `body`; raise ParseError if it is not strict JSON.
 
-    Strict is: UTF-8 without a byte order mark, no duplicate keys, no NaN, Infinity
-    or number beyond a double, no lone surrogates, exact integers, within `limits`.
+    Strict JSON is UTF-8 without a byte order mark, within `limits`; integers are exact.
+    It has no duplicate keys, NaN, Infinity, number beyond a double or lone surrogate.
     """
     value = read_any_depth(body, limits)
     check_depth(body, limits)
@@ -73,16 +71,16 @@ def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
 
 
 def read_any_depth(body: bytes, limits: ReadLimits) -> object:
-    """Do what `read` does, but leave the depth of what is written as usual unchecked.
+    """Do what `read` does, but skip the check of the depth for most bodies.
 
-    The caller calls `check_depth`, unless it knows that the value is shallow.
+    The caller must call `check_depth`, unless it knows that the value is shallow.
     """
     if len(body) > limits.nodes and node_count(body) > limits.nodes:
         raise ParseError(f"The body has more than {limits.nodes} values.")
     try:
         value: object = loads(body)
-        # What comes out as it went in cannot have held anything that a strict reader
-        # refuses: a second key, a rounded integer or a lone surrogate would show.
+        # If the output equals the input, the input was strict: a second key, a rounded
+        # integer or a lone surrogate would change the output.
         if dumps(value) == body:
             return value
     except (JSONDecodeError, JSONEncodeError):
@@ -91,8 +89,8 @@ def read_any_depth(body: bytes, limits: ReadLimits) -> object:
 
 
 def check_depth(body: bytes, limits: ReadLimits) -> None:
-    """Raise ParseError if containers stand too deep within others."""
-    # To take the brackets out is quicker than to count them.
+    """Raise ParseError if containers are nested too deeply."""
+    # Removing the brackets is quicker than counting them.
     if (
         len(body) - len(body.translate(None, b"{[")) > limits.depth
         and nesting_depth(body, limits.depth) > limits.depth
@@ -177,11 +175,11 @@ _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def _without_strings(body: bytes) -> bytes:
-    """What stands outside strings, given that the body is JSON.
+    """The text outside strings, given that the body is JSON.
 
-    Every second piece between quotes is a string's inside once the escapes that
-    can hold a quote are gone.  For anything but JSON the answer means nothing, and
-    the reader refuses it anyway.
+    First the escapes that can hold a quote are removed; then every second piece between
+    quotes is the inside of a string.  If the body is not JSON, the result means
+    nothing, and the reader refuses the body anyway.
     """
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -191,7 +189,7 @@ def _without_strings(body: bytes) -> bytes:
 def nesting_depth(body: bytes, most: int) -> int:
     """How many containers the JSON text nests; `most` + 1 for anything above."""
     brackets = _without_strings(body).translate(_ONE_BRACKET, _NO_BRACKETS)
-    # Each round takes away the innermost pairs, which is one level of every branch.
+    # Each round removes the innermost pairs, which is one level of every branch.
     for level in range(most):
         if not brackets:
             return level
@@ -209,7 +207,7 @@ def node_count(body: bytes) -> int:
 
 
 class UnserializableValue(ValueError):
-    """A value has no JSON form; `path` names its place, like `$.items[3].price`."""
+    """A value has no JSON form; `path` names its place, such as `$.items[3].price`."""
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path_text(path)
@@ -217,33 +215,32 @@ class UnserializableValue(ValueError):
 
 
 def write(value: object) -> bytes:
-    """Compact JSON in UTF-8; raises UnserializableValue, naming the place.
+    """Return compact JSON in UTF-8; raise UnserializableValue, which names the place.
 
-    Written as text: dates and times, durations (ISO 8601), Decimal, UUID, bytes
-    (base64) and lazy strings; as their value: enumerations; as objects: mappings,
-    dataclasses and pydantic models; as arrays: tuples and sets, sorted where they
-    can be.  Keys that are no strings become their text.  `orjson.Fragment` is
-    copied as it is.
+    These become text: dates, times, durations (ISO 8601), Decimal, UUID, bytes (base64)
+    and lazy strings.  An enumeration becomes its value.  Mappings, dataclasses and
+    pydantic models become objects; tuples and sets become arrays, sorted if possible.
+    Keys that are no strings become their text.  `orjson.Fragment` is copied unchanged.
     """
     return _write_json(value, OPT_PASSTHROUGH_DATACLASS)
 
 
 def canonical(value: object) -> bytes:
-    """`write` with sorted keys, for digests; what is in a Fragment stays as it is."""
+    """Do what `write` does, with sorted keys, for digests; a Fragment is not sorted."""
     return _write_json(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
 
 
 def canonical_of_read(value: object) -> bytes:
-    """`canonical` of a value that `read` returned, which is quicker."""
+    """Do what `canonical` does for a value that `read` returned, but quicker."""
     try:
         return dumps(value, option=OPT_SORT_KEYS)
     except JSONEncodeError:
-        # It has an integer of more than 64 bits.
+        # The value has an integer of more than 64 bits.
         return canonical(value)
 
 
 def pretty_text(value: object) -> str:
-    """Write a value for people: two spaces, characters as they are."""
+    """Return JSON for people: indented by two spaces, characters not escaped."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
@@ -257,8 +254,8 @@ def _write_json(value: object, options: int) -> bytes:
         text = dumps(value, _convert_value, options)
     except JSONEncodeError:
         return dumps(_plain_value(value, ()), option=options)
-    # orjson writes NaN and Infinity as null; only a look at the value tells them
-    # from None.  In a long text the look is quicker than to find out if one is there.
+    # orjson writes NaN and Infinity as null; only the value tells them from None.  In a
+    # long text it is quicker to check the value than to search for null.
     if (len(text) > _LONG or b"null" in text) and not _is_plain(value):
         _plain_value(value, ())
     return text
@@ -268,7 +265,7 @@ _LONG = 2_048
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value that orjson has written is surely without NaN; quick."""
+    """Whether a value that orjson has written certainly has no NaN; quick."""
     rest: list[Any] = [value]
     while rest:
         item = rest.pop()
@@ -294,7 +291,7 @@ def path_text(path: Iterable[str | int]) -> str:
 
 
 def _plain_value(value: object, path: Path) -> object:
-    """`value` out of what orjson writes without loss, or UnserializableValue."""
+    """Return `value` in types that orjson writes without loss; UnserializableValue."""
     plain = _PLAIN.get(type(value))
     if plain is None:
         plain = next(
@@ -400,7 +397,7 @@ _PLAIN: dict[type, Callable[[Any, Path], object]] = {
 
 @singledispatch
 def _convert_value(value: object) -> object:
-    """What orjson does not know, as something nearer to JSON; or TypeError."""
+    """Return a value that orjson does not know in a simpler type; or TypeError."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = (field.name for field in dataclasses.fields(value))
         return {name: getattr(value, name) for name in names if name[0] != "_"}
@@ -408,13 +405,13 @@ def _convert_value(value: object) -> object:
         return value.model_dump(mode="json")
     if _is_lazy_type(type(value)):
         return str(value)
-    # It writes dates and UUIDs itself; for anything else this raises a TypeError.
+    # orjson writes dates and UUIDs itself; for anything else this raises a TypeError.
     dumps(value)
     return value
 
 
 def _is_lazy_type(kind: type) -> bool:
-    """Django's lazy strings, told by their class: this room does not import Django."""
+    """Whether it is a lazy string of Django, by class name: Django is not imported."""
     return any(
         base.__name__ == "Promise" and base.__module__ == "django.utils.functional"
         for base in kind.__mro__
@@ -422,7 +419,7 @@ def _is_lazy_type(kind: type) -> bool:
 
 
 _convert_value.register(Decimal, str)
-# orjson writes a time only where it has no time zone.
+# orjson writes a time only if it has no time zone.
 _convert_value.register(time, time.isoformat)
 _convert_value.register(tuple, list)
 _convert_value.register(Mapping, dict)

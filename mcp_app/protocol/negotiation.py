@@ -1,7 +1,7 @@
 """Which era and revision a message belongs to (2026-07-28, basic/versioning).
 
-A message is stateless when its `_meta` names a protocol version, or when its
-`MCP-Protocol-Version` header is there and names no revision of the stateful era.
+A message is stateless if its `_meta` names a protocol version, or if it has the header
+`MCP-Protocol-Version` with a revision that is not of the stateful era.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
 
 MEMBERS = 4
-"""Of a request."""
+"""The members of a request."""
 _SOMEBODY = {"name": "", "version": ""}
 REVISION_BY_HEADER = {version.encode(): known for version, known in REVISIONS.items()}
 STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
-"""A client may leave out their `Mcp-Name`, against the extension: fastmcp does."""
+"""Their `Mcp-Name` may be missing, against the extension: fastmcp sends none."""
 EVENT_METHODS = (
     *("events/poll", "events/stream", "events/subscribe", "events/unsubscribe"),
 )
-"""Clients of the sketch send no `Mcp-Name` with them."""
+"""Clients of the sketch send no `Mcp-Name` with these methods."""
 MIRRORED_MEMBERS = {
     "tools/call": "name",
     "prompts/get": "name",
@@ -71,7 +71,7 @@ MIRRORED_MEMBERS = {
 
 
 def meta_of(params: JsonObject) -> JsonObject | None:
-    """Return `_meta`, None where it is absent; raise where it is no `_meta`."""
+    """Return `_meta`, None if it is absent; raise if it is not valid."""
     meta = params.get("_meta")
     if meta is None:
         return None
@@ -88,7 +88,7 @@ def meta_of(params: JsonObject) -> JsonObject | None:
 
 
 def is_stateless(params: JsonObject, version_header: str | None) -> bool:
-    """Tell the era of a message from its parameters and its header."""
+    """Return the era of a message, by its parameters and its header."""
     meta = params.get("_meta")
     if type(meta) is dict and PROTOCOL_VERSION in meta:
         return True
@@ -96,9 +96,9 @@ def is_stateless(params: JsonObject, version_header: str | None) -> bool:
 
 
 def refuse_stateless(params: JsonObject, version_header: str | None) -> None:
-    """Raise for a message of the stateless era, where only the stateful one is spoken.
+    """Raise for a message of the stateless era, where only the stateful era is spoken.
 
-    The error names the revisions that are.
+    The error names the revisions that are spoken.
     """
     if is_stateless(params, version_header):
         meta = params.get("_meta")
@@ -110,11 +110,11 @@ def refuse_stateless(params: JsonObject, version_header: str | None) -> None:
 def recognise(
     value: object, raw: Mapping[bytes, bytes]
 ) -> tuple[Request, Revision, JsonObject] | None:
-    """Return a request of the stateless era with which nothing is wrong, at once.
+    """Return a request of the stateless era if everything in it is plainly right.
 
-    `value` is the body's, `raw` the headers.  None is no verdict: whatever is less
-    usual goes through `envelope.parse_message` and `check_stateless`, which say what
-    is wrong with it.
+    `value` is the body's value, `raw` the headers.  None does not mean an error: such a
+    request goes through `envelope.parse_message` and `check_stateless`, which report
+    any error in it.
     """
     try:
         params = value["params"]  # type: ignore[index]
@@ -138,10 +138,10 @@ def recognise(
 
 
 def is_plain_meta(meta: Any, revision: Revision) -> bool:
-    """Whether nothing is wrong with the `_meta` of a stateless request.
+    """Whether the `_meta` of a stateless request is right.
 
-    Members that are not known (a `traceparent`) are never wrong.  Raises
-    AttributeError, KeyError or TypeError if it is no such object.
+    Unknown members (such as `traceparent`) are allowed.  Raises AttributeError,
+    KeyError or TypeError if it is not such an object.
     """
     info, token = meta.get(CLIENT_INFO, _SOMEBODY), meta.get("progressToken")
     return (
@@ -159,7 +159,7 @@ def is_plain_meta(meta: Any, revision: Revision) -> bool:
 
 
 def is_plain_id(request_id: object) -> bool:
-    """Whether nothing is wrong with an id."""
+    """Whether an id is right."""
     if type(request_id) is int:
         return 0 <= request_id <= LARGEST_ID
     return type(request_id) is str and 0 < len(request_id) <= MAX_ID_LENGTH
@@ -168,7 +168,7 @@ def is_plain_id(request_id: object) -> bool:
 def _is_routed(
     method: str, params: JsonObject, raw: Mapping[bytes, bytes], revision: Revision
 ) -> bool:
-    """Whether the routing headers say the same as the body, without any encoding."""
+    """Whether the routing headers equal the body, without any encoding."""
     if raw[b"mcp-method"] != method.encode() or method not in revision.methods:
         return False
     member = MIRRORED_MEMBERS.get(method)
@@ -189,8 +189,8 @@ def check_stateless(
 ) -> tuple[Revision, JsonObject]:
     """Return the revision and the `_meta` of a stateless request over HTTP.
 
-    `header` is the value of `MCP-Protocol-Version`.  The order is: header against
-    body, version, `_meta`, the missing header, method, the headers that route.
+    `header` is the value of `MCP-Protocol-Version`.  The order of the checks is: header
+    against body, version, `_meta`, missing header, method, routing headers.
     """
     meta = _stateless_meta(request)
     version = meta.get(PROTOCOL_VERSION)
@@ -219,8 +219,8 @@ def check_stateless(
 def check_in_body(request: Request) -> tuple[Revision, JsonObject]:
     """Return the revision and the `_meta` of a stateless request without headers.
 
-    That is any transport but HTTP (2026-07-28, basic/transports/stdio, "Request
-    Metadata").  The order is: version, `_meta`, method.
+    That is for all transports except HTTP (2026-07-28, basic/transports/stdio, "Request
+    Metadata").  The order of the checks is: version, `_meta`, method.
     """
     meta = _stateless_meta(request)
     revision = _stateless_revision(meta.get(PROTOCOL_VERSION))
@@ -276,16 +276,16 @@ def check_meta(meta: JsonObject) -> None:
 
 
 def check_version_header(header: str | None) -> None:
-    """Raise where the header names no revision that is spoken here."""
+    """Raise if the header names a revision that is not spoken here."""
     if header is not None and header not in REVISIONS:
         raise UnsupportedProtocolVersion(header, SUPPORTED_VERSIONS)
 
 
 def check_session_version(revision: Revision, header: str | None) -> None:
-    """Raise where the header names another revision than the session's.
+    """Raise if the header names another revision than the session's.
 
     An absent header is accepted (2025-11-25, basic/transports, "Protocol Version
-    Header"): the session knows its revision.
+    Header"), because the session knows its revision.
     """
     if header is None or header == revision.version:
         return

@@ -1,8 +1,8 @@
-"""Input schemas as the models of all clients take them.
+"""Input schemas in a form that the models of all clients accept.
 
-OpenAI and VS Code want `items` of every list; Gemini wants one `type`, and takes `enum`
-of texts only, none of them empty; some take no `$ref`.  One tool that is refused ends
-the whole request.  What is made here may allow more than before, never less.
+OpenAI and VS Code require `items` for every list.  Gemini requires one `type`, and an
+`enum` of non-empty texts; some clients accept no `$ref`.  One refused tool fails the
+whole request.  A changed schema may allow more than before, never less.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schema_graph import every_subschema, subschemas
 
 MAX_NODES: Final = 20_000
-"""A schema that would have more without its references keeps them."""
+"""If a schema would have more nodes without its references, it keeps them."""
 _ABOUT: Final = {"title", "description", "default", "examples", "x-mcp-header"}
 _KINDS: Final = {bool: "boolean", type(None): "null", list: "array", dict: "object"}
 
 
 def inline_references(root: JsonObject) -> JsonObject:
-    """Return a schema without references but to what contains itself."""
+    """Return a schema without references, except to parts that contain themselves."""
     written: dict[str, Any] = root.get("$defs", {})
     definitions = {f"#/$defs/{name}": each for name, each in written.items()}
     if not _references_in(root) <= definitions.keys():
@@ -66,7 +66,7 @@ def portable_schema(root: JsonObject) -> JsonObject:
 
 
 def with_portable_keywords(schema: JsonObject) -> JsonObject:
-    """Return a schema with its references, and nothing else that a client refuses."""
+    """Return a schema with its references, in a form that clients accept."""
     written = _with_alternatives(schema)
     for (keyword, *key), inner in [*subschemas(written)]:
         if isinstance(inner, dict) and key:
@@ -80,7 +80,7 @@ def with_portable_keywords(schema: JsonObject) -> JsonObject:
 
 
 def _with_alternatives(schema: JsonObject) -> JsonObject:
-    """Say by types and limits what values are that are no texts; one type at a time."""
+    """Describe values that are no texts by types and limits; one type at a time."""
     empty = {name for name in ("enum", "type") if schema.get(name) == []}
     schema = {name: each for name, each in schema.items() if name not in empty}
     values = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -88,7 +88,7 @@ def _with_alternatives(schema: JsonObject) -> JsonObject:
     about = {name: each for name, each in schema.items() if name in _ABOUT}
     if isinstance(values, list):
         if all(isinstance(value, str) and value for value in values):
-            # autogen reads no `const`.
+            # autogen does not read `const`.
             return {**schema, "type": "string", "enum": values}
         branches = [*_schemas_of(values)]
         text = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)

@@ -1,4 +1,4 @@
-"""Results as each revision wants them: `resultType`, caching hints, lists."""
+"""Results in the form of each revision: `resultType`, caching hints, lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # -- meta ------------------------------------------------------------------------------
-# What may stand in `_meta` (basic, "`_meta`", 2026-07-28): the names of its keys.
+# Which keys `_meta` may have (basic, "`_meta`", 2026-07-28).
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(
@@ -29,11 +29,11 @@ _RESERVED_KEYS = frozenset({"progressToken"})
 
 
 class ReceivedMeta(dict[str, object]):
-    """The `_meta` that came from the other side: it goes back as it came."""
+    """A `_meta` from the other side, which is sent back unchanged."""
 
 
 def meta_key_problem(key: str) -> str | None:
-    """Return a sentence where a key of `_meta` is not ours to write, else None.
+    """Return a sentence if we may not write this key of `_meta`, else None.
 
     The keys of OpenTelemetry (`traceparent` and others) have no prefix and are fine.
     """
@@ -54,7 +54,7 @@ def meta_key_problem(key: str) -> str | None:
 
 
 def check_meta(meta: Mapping[str, object]) -> None:
-    """Raise ValueError where what we write into `_meta` has a key that is not ours."""
+    """Raise ValueError if a `_meta` that we write has a key that is not ours."""
     if isinstance(meta, ReceivedMeta):
         return
     for problem in filter(None, map(meta_key_problem, meta)):
@@ -73,7 +73,7 @@ CAPABILITIES = {
 CAPABILITIES_WHOLE: Mapping[str, Mapping[str, bool]] = {
     name: {} for name in ("tools", "resources", "prompts", "completions")
 }
-"""What is left where no stream can be kept open."""
+"""The capabilities if no stream can be kept open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def complete_result(
     server_info: object,
     hint: CacheHint | None = None,
 ) -> JsonObject:
-    """Add what the revision wants in every result, in place; return the result.
+    """Add the members that the revision wants in every result; return the result.
 
     `server_info` is JSON, or already encoded (`orjson.Fragment`).
     """
@@ -121,9 +121,9 @@ def input_required(questions: JsonObject, state: str) -> JsonObject:
 def capabilities(
     revision: Revision, *more: Mapping[str, Any], streams: bool = True
 ) -> JsonObject:
-    """Return what this server can do, as that revision names it.
+    """Return the capabilities of this server, in the form of that revision.
 
-    `more` are the members that say what else it has: tasks, events.
+    `more` are members for further capabilities: tasks, events.
     """
     known = CAPABILITIES if streams else CAPABILITIES_WHOLE
     extensions = {
@@ -139,15 +139,15 @@ def capabilities(
 def subscription_meta(
     subscription: str | int, params: Mapping[str, object]
 ) -> JsonObject:
-    """Return notification parameters marked with their `subscriptions/listen`."""
+    """Return notification parameters with the id of their `subscriptions/listen`."""
     return {**params, "_meta": {SUBSCRIPTION_ID: subscription}}
 
 
 # -- lists -----------------------------------------------------------------------------
-# Definitions as the lists of each revision show them.
+# Definitions in the form of the lists of each revision.
 
 Definition: TypeAlias = Any
-"""One of `interface.definitions`, which this room does not import."""
+"""A definition of `interface.definitions`, which this room does not import."""
 
 
 def _describe_members(definition: Definition, **members: object) -> JsonObject:
@@ -159,7 +159,7 @@ def _describe_members(definition: Definition, **members: object) -> JsonObject:
         **members,
         "icons": [icon.to_wire() for icon in definition.icons],
     }
-    # Empty texts, lists and objects say nothing; schemas are never empty.
+    # Empty texts, lists and objects are left out; schemas are never empty.
     return {
         name: value
         for name, value in described.items()
@@ -188,9 +188,9 @@ def tool_to_wire(definition: Definition, revision: Revision) -> JsonObject:
 
 
 def input_schema(schema: Mapping[str, object], revision: Revision) -> JsonObject:
-    """Return a tool's schema as that revision's own schema wants it.
+    """Return a tool's schema in the form that the revision's own schema requires.
 
-    Until 2025-11-25 a property's schema is an object: `true` becomes `{}`.
+    Until 2025-11-25, the schema of a property is an object: `true` becomes `{}`.
     """
     result = {"type": "object", **schema}
     properties = schema.get("properties")
@@ -205,7 +205,7 @@ def input_schema(schema: Mapping[str, object], revision: Revision) -> JsonObject
 
 
 STILL_RUNS_MEMBER: Final = "still_runs"
-"""Of the answer of a call whose task lasts longer: how to get the result."""
+"""A member of a call's answer if its task still runs: how to get the result."""
 _STILL_RUNS: Final = {
     "type": "object",
     "properties": {STILL_RUNS_MEMBER: {"type": "string"}},
@@ -216,7 +216,7 @@ _OF_ROOT: Final = ("$schema", "$defs", "definitions")
 
 
 def output_schema(definition: Definition) -> Mapping[str, object] | None:
-    """Return what a tool promises: its result, or that its task still runs."""
+    """Return the schema of a tool's answers: a result, or that its task still runs."""
     schema: Mapping[str, object] | None = definition.output_schema
     at_once = definition.ask_first and definition.approval is None
     if schema is None or definition.task_support != OPTIONAL or at_once:

@@ -1,4 +1,4 @@
-"""The five protocol revisions as data: each is the previous one with its changelog.
+"""The five protocol revisions as data: each is the previous one plus its changes.
 
 No code compares version strings; it asks a `Revision` for a rule.  Sources: the
 `changelog.mdx` and `schema.json` of each revision.
@@ -23,7 +23,7 @@ class Revision:
     notifications: frozenset[str]
     """Notifications that a server may send."""
     questions: frozenset[str]
-    """Requests that a server may put to a client, in whatever form."""
+    """Requests that a server may send to a client, in whatever form."""
     content: frozenset[str]
     """Types of content blocks."""
     sampling_content: frozenset[str]
@@ -34,18 +34,18 @@ class Revision:
     """Requests that may be answered with an `InputRequiredResult`."""
 
     deprecated: frozenset[str] = frozenset()
-    """Capabilities that are there for the clients of older revisions."""
+    """Capabilities that exist only for clients of older revisions."""
 
     sessions: bool = True
     batches: bool = False
     resumable: bool = False
-    """Events of a stream may have ids, to come back with in `Last-Event-ID`."""
+    """Events of a stream may have ids, which a client returns in `Last-Event-ID`."""
     priming: bool = False
     """A stream begins with an event that has an id and no data (SEP-1699)."""
     version_header: bool = False
     """`MCP-Protocol-Version` on every request after `initialize`."""
     null_error_id: bool = True
-    """An error that answers no readable id has `id: null` instead of no `id`."""
+    """An error without a readable request id has `id: null` instead of no `id`."""
     argument_errors_as_results: bool = False
     """Arguments that break a tool's schema are an `isError` result (SEP-1303)."""
     sampling_content_lists: bool = False

@@ -1,8 +1,8 @@
 """A JSON Schema as a graph: where its subschemas are, and what checking can cost.
 
-The validator has neither a step nor a time limit, so both are worked out here from
-the schema alone: how much it unfolds at one place of a value, and how much that
-grows from a value to the values in it.
+The validator has neither a step limit nor a time limit.  So both are computed here from
+the schema alone: how many subschemas apply to one place of a value, and how much that
+number grows from a value to its inner values.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mcp_app.protocol.jsonrpc import Path
 Schema: TypeAlias = Mapping[str, object]
 
 EXPANSION = 100_000
-"""Subschemas that may apply to one place of a value, references followed."""
+"""The most subschemas for one place of a value, with references followed."""
 
 DEEPEST_VALUE = 64
-"""Levels for which growth is worked out; the strict reader lets no more in."""
+"""Levels for which growth is computed; the strict reader accepts no more."""
 
-# Keywords that hold subschemas, by what these apply to.
+# Keywords that hold subschemas, by the place that these apply to.
 _CONDITIONS = {"if", "then", "else", "dependentSchemas", "dependencies"}
 _SAME_PLACE = _CONDITIONS | {"allOf", "anyOf", "oneOf", "not"}
 _OTHER_MEMBERS = {"additionalProperties", "unevaluatedProperties"}
@@ -41,11 +41,11 @@ _ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 class SchemaError(ValueError):
-    """The schema is not one that we take; the message is a sentence for its author."""
+    """A schema that is not accepted; the message is a sentence for its author."""
 
 
 def subschemas(schema: Schema) -> Iterator[tuple[Path, object]]:
-    """The schemas directly in a schema, with the keys that lead to them."""
+    """Yield the schemas directly in a schema, with the keys that lead to them."""
     for keyword, inside in schema.items():
         if keyword not in _KEYWORDS:
             continue
@@ -58,7 +58,7 @@ def subschemas(schema: Schema) -> Iterator[tuple[Path, object]]:
 
 
 class Subschema(NamedTuple):
-    """A schema that is an object, its place, and how many schemas are around it."""
+    """A schema that is an object, its path, and the number of schemas around it."""
 
     path: Path
     depth: int
@@ -66,7 +66,7 @@ class Subschema(NamedTuple):
 
 
 def every_subschema(schema: Schema) -> Iterator[Subschema]:
-    """The schema and all schemas in it that are objects, outermost first."""
+    """Yield the schema and all schemas in it that are objects, outermost first."""
     pending = [Subschema((), 0, schema)]
     # The list grows while it is read.
     for path, depth, outer in pending:
@@ -79,17 +79,17 @@ def every_subschema(schema: Schema) -> Iterator[Subschema]:
 
 
 class AllBut(frozenset[str]):
-    """All names but these."""
+    """All names except these."""
 
     def __contains__(self, name: object) -> bool:
         return not super().__contains__(name)
 
 
 def secret_members(schema: Schema, names: Collection[str] = ()) -> frozenset[str]:
-    """Return `names` and the members that are marked as write-only or passwords.
+    """Return `names` and all members that are marked as write-only or as passwords.
 
-    They are at any depth. If members that `properties` does not name are marked, all of
-    those are among them.
+    They may be at any depth.  If a marked member is not named in `properties`, the
+    result is all names except those of unmarked members.
     """
     every, secret = [*every_subschema(schema)], {*names}
     while True:
@@ -125,7 +125,7 @@ def _references_in(schema: Schema) -> list[str]:
 
 
 def _owner(path: Path) -> str:
-    """Return the member that a subschema is about, or the reference to its own."""
+    """Return the name of the subschema's member, or the reference to its definition."""
     for place in range(len(path) - 2, -1, -1):
         if path[place] == "properties":
             return str(path[place + 1])
@@ -134,7 +134,7 @@ def _owner(path: Path) -> str:
 
 @dataclass(slots=True)
 class _Node:
-    """What one schema applies: to the same place, to named and to any inner places."""
+    """The schemas that a schema applies to its own place and to inner places."""
 
     same: list[int] = field(default_factory=list)
     by_place: dict[tuple[str, str | int], list[int]] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class _Unfolding:
     any_item: Counter[int] = field(default_factory=Counter)
 
     def cost_below(self, costs: Mapping[int, int]) -> int:
-        """The most that applies to one inner place, `costs` being what each brings."""
+        """Return the highest cost of one inner place; `costs` are by schema number."""
         maxima = {"member": 0, "item": 0}
         for (kind, _), children in self.by_place.items():
             maxima[kind] = max(maxima[kind], _total_cost(children, costs))
@@ -166,8 +166,8 @@ class _Unfolding:
 class SchemaGraph:
     """The schemas that are reachable from a root, references resolved.
 
-    Raises SchemaError for a reference that is not local or names nothing, and for
-    schemas that apply themselves to the same place.
+    Raises SchemaError if a reference is not local or has no target, or if schemas apply
+    themselves to the same place.
     """
 
     def __init__(self, root: Schema) -> None:
@@ -175,7 +175,7 @@ class SchemaGraph:
         self._anchors = _anchor_schemas(root)
         self._numbers = {id(root): 0}
         self._schemas = [root]
-        # The list grows while it is read: every schema is met once.
+        # The list grows while it is read; every schema is visited once.
         self._nodes = [self._build_node(schema) for schema in self._schemas]
         same = {number: node.same for number, node in enumerate(self._nodes)}
         try:
@@ -188,7 +188,7 @@ class SchemaGraph:
         self._order = {number: order for order, number in enumerate(inner_first)}
 
     def expansion(self) -> int:
-        """The most subschemas that apply to one place of a value."""
+        """Return the most subschemas that apply to one place of a value."""
         sizes: dict[int, int] = {}
         for number in self._order:
             same = self._nodes[number].same
@@ -196,13 +196,13 @@ class SchemaGraph:
         return max(sizes.values())
 
     def growth_by_depth(self) -> tuple[int, ...]:
-        """By depth of a place in a value: at most how many schemas apply to it.
+        """Return at most how many schemas apply to a place, by its depth in the value.
 
-        The last number holds for everything deeper, up to DEEPEST_VALUE.
+        The last number also holds for all deeper places, up to DEEPEST_VALUE.
         """
         unfolded: dict[int, _Unfolding] = {}
         rest = [0]
-        # The root, and all that some inner place is checked by.
+        # Start with the root, then add all schemas of inner places.
         for number in rest:
             if number not in unfolded:
                 unfolded[number] = one = self._unfold_schema(number)
@@ -229,7 +229,7 @@ class SchemaGraph:
         return one
 
     def _application_counts(self, start: int) -> Counter[int]:
-        """How often each schema is applied where `start` is."""
+        """Return how often each schema is applied to the place of `start`."""
         reached = {start}
         rest = [start]
         while rest:
@@ -237,7 +237,7 @@ class SchemaGraph:
             rest.extend(number for number in same if number not in reached)
             reached.update(same)
         times = Counter({start: 1})
-        # From the outside in, so that a count is complete before it is passed on.
+        # Go from outer to inner schemas, so that a count is complete before it is used.
         for number in sorted(reached, key=self._order.__getitem__, reverse=True):
             _add_counts(times, self._nodes[number].same, times[number])
         return times
@@ -296,7 +296,7 @@ def _anchor_schemas(root: Schema) -> dict[str, Schema]:
     anchors: dict[str, Schema] = {}
     for _, _, schema in every_subschema(root):
         names = [schema.get(keyword) for keyword in _ANCHORS]
-        # Up to draft 7 an anchor is an `$id` that is a fragment alone.
+        # Up to draft 7, an anchor is an `$id` that has only a fragment.
         plain_id = schema.get("$id")
         if isinstance(plain_id, str) and plain_id.startswith("#"):
             names.append(plain_id[1:])
@@ -305,7 +305,7 @@ def _anchor_schemas(root: Schema) -> dict[str, Schema]:
 
 
 def resolve_pointer(value: object, pointer: str) -> object:
-    """What a JSON Pointer leads to, or None (RFC 6901)."""
+    """Return the target of a JSON Pointer (RFC 6901), or None."""
     for escaped in pointer.split("/")[1:]:
         key = escaped.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""JSON Schema through jsonschema-rs: nothing is fetched, nothing runs for long.
+"""JSON Schema through jsonschema-rs: nothing is fetched, and no check runs for long.
 
-A schema is refused where it cannot be checked within bounds; where only some values
-would take long (a recursive schema that offers the same way down twice doubles the
-work at every level), those values do not fit.
+A schema is refused if it cannot be checked within limits.  If only some values would
+take long, only those values count as wrong.  An example is a recursive schema that
+reaches a place in two ways: each level doubles the work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mcp_app.protocol.schema_graph import (
 )
 
 # -- violations ------------------------------------------------------------------------
-# What is wrong with a value, in sentences that say what a right one looks like.
+# What is wrong with a value, in sentences that describe a right one.
 
 MAX_MESSAGE: Final = 500
 EXAMPLES: Final[JsonObject] = {
@@ -48,7 +48,7 @@ EXAMPLES: Final[JsonObject] = {
     "uri": "https://example.com/",
     "uuid": "12345678-1234-5678-1234-567812345678",
 }
-"""Right values by types and formats."""
+"""Right values by type and format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Violation:
 def describe_errors(
     errors: Iterable[ValidationError], schema: Any
 ) -> Iterator[Violation]:
-    """Yield what the errors of a schema say; of a union those of its nearest branch."""
+    """Yield a violation for each error; for a union, those of its nearest branch."""
     for error in errors:
         if isinstance(error.kind, Kind.AnyOf | Kind.OneOfNotValid):
             yield from _describe_union(error, error.kind.context, schema)
@@ -80,9 +80,9 @@ def describe_errors(
 def _describe_union(
     union: ValidationError, branches: list[list[ValidationError]], schema: Any
 ) -> Iterator[Violation]:
-    """Branches of another type are not near, nor those with another tag.
+    """Yield the violations of the nearest branch of a union.
 
-    A tag is a member by whose values branches are told apart.
+    A branch of another type is not near.  A tag is a member that differs by branch.
     """
 
     def is_type_error(error: ValidationError) -> bool:
@@ -125,7 +125,7 @@ def _alternatives(values: Iterable[object]) -> str:
 
 def _violation(error: ValidationError, message: str, schema: Any) -> Violation:
     if error.kind.name in ("format", "type"):
-        # Schemas of strangers may have odd members there.
+        # Schemas from other sites may have unexpected members there.
         with suppress(AttributeError, LookupError, TypeError):
             for key in error.schema_path[:-1]:
                 schema = schema[key]
@@ -138,7 +138,7 @@ def _violation(error: ValidationError, message: str, schema: Any) -> Violation:
 
 
 def with_example(sentence: str, schema: JsonObject) -> str:
-    """Return the beginning of a sentence with a value that is right by a schema."""
+    """Return a sentence's beginning, extended by a value that fits the schema."""
     schema = schema.get("anyOf", [schema])[0]
     known = EXAMPLES.get(str(schema.get("format", schema.get("type"))))
     example = next(iter(schema.get("examples", ())), known)
@@ -147,7 +147,7 @@ def with_example(sentence: str, schema: JsonObject) -> str:
 
 
 def example_of(schema: Mapping[str, Any]) -> Any:
-    """Return a value that should be right by a schema; None where nothing tells it."""
+    """Return a value that should fit a schema; None if nothing indicates one."""
     schema = schema.get("anyOf", [schema])[0]
     known = [schema[each] for each in ("default", "const") if each in schema]
     known += [*schema.get("examples", ()), *schema.get("enum", ())]
@@ -162,9 +162,9 @@ def example_of(schema: Mapping[str, Any]) -> Any:
 
 __all__ = ["SchemaError", "SchemaLimits", "Validator", "Violation", "check_schema"]
 
-# Schemas applied in all, at about 10 ns each (measured on a schema that doubles).
+# The most schemas applied in total, at about 10 ns each (if a schema doubles).
 _EVALUATIONS = 20_000_000
-# The same where every failure is described, at about 10 µs each.
+# The same limit if every failure is described, at about 10 µs each.
 _DESCRIBED = 10_000
 _DESCRIBED_PER_PLACE = 1_000
 _NODES = 100_000
@@ -207,7 +207,7 @@ class Validator:
         self._measured = growth[-1] * _NODES > _EVALUATIONS
 
     def is_valid(self, value: object) -> bool:
-        """Whether the value fits; what is no JSON, or takes too long, does not."""
+        """Whether a value fits; one that is no JSON, or takes too long, does not."""
         try:
             if self._measured and self._evaluations(value)[0] > _EVALUATIONS:
                 return False
@@ -216,10 +216,10 @@ class Validator:
             return False
 
     def violations(self, value: object, limit: int = 20) -> list[Violation]:
-        """The first rules that the value breaks, by place; empty where it fits.
+        """Return the first rules that the value breaks, by place; empty if it fits.
 
-        Of a value that is large for its schema only the first is named, or none
-        but the schema itself.
+        If the value is large for its schema, only the first broken rule is named, or
+        only the schema itself.
         """
         if self.is_valid(value):
             return []
@@ -239,7 +239,7 @@ class Validator:
         return []
 
     def _evaluations(self, value: object) -> tuple[int, int]:
-        """At most how many schemas are applied: in all, and to one place."""
+        """Return at most how many schemas are applied: in total, and to one place."""
         text = jsonrpc.write(value)
         depth = jsonrpc.nesting_depth(text, DEEPEST_VALUE)
         per_place = self._growth[min(depth, len(self._growth) - 1)]
@@ -259,9 +259,9 @@ def _error_order(error: ValidationError) -> tuple[object, ...]:
 
 
 def compile_schema(schema: Mapping[str, object]) -> Validator:
-    """The schema as a validator; raises SchemaError.
+    """Return a validator for the schema; raise SchemaError.
 
-    Schemas with the same content share one, in any order of their keys.
+    Schemas with the same content share one validator, in any order of their keys.
     """
     return _compile_text(_canonical_text(schema))
 
@@ -288,7 +288,7 @@ def _build_validator(schema: JsonObject) -> jsonschema_rs.Validator:
             offline=True,
         )
     except ValueError as error:
-        # A ValidationError, or the compiler's own limits, which name no place.
+        # It is a ValidationError, or a limit of the compiler, which names no place.
         path = getattr(error, "instance_path", ())
         reason = getattr(error, "message", str(error))[:MAX_MESSAGE]
         raise SchemaError(
@@ -299,7 +299,7 @@ def _build_validator(schema: JsonObject) -> jsonschema_rs.Validator:
 def check_schema(
     schema: Mapping[str, object], limits: SchemaLimits = DEFAULT_LIMITS
 ) -> None:
-    """Raises SchemaError where the schema breaks the limits or cannot be compiled."""
+    """Raise SchemaError if the schema breaks the limits or cannot be compiled."""
     text = _canonical_text(schema)
     if len(text) > limits.size:
         raise SchemaError(

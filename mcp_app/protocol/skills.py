@@ -1,4 +1,4 @@
-"""Skills: their rules, SKILL.md, and what clients get of them (SEP-2640).
+"""Skills: their rules, SKILL.md, and their form for clients (SEP-2640).
 
 The format is that of agentskills.io: SKILL.md in a folder begins with frontmatter in
 YAML, which hosts read by the core schema of YAML 1.2.
@@ -34,7 +34,7 @@ _SAFE: Final = "/!$&'()*+,;=:@"
 
 
 class SkillError(ValueError):
-    """Clients could not use a skill; `field` is the column of a row at fault."""
+    """Clients could not use the skill; `field` is the wrong column of its row."""
 
     def __init__(self, message: str, field: str = "config") -> None:
         super().__init__(message)
@@ -44,9 +44,9 @@ class SkillError(ValueError):
 class Skill:
     """A skill that is served; it never changes.
 
-    `uri` is the address of SKILL.md; `files` has the bytes and the media type ("" if
-    the name says it) of each file by path, with SKILL.md, which has the frontmatter.
-    Raises `SkillError`, which says what to do.
+    `uri` is the address of SKILL.md.  `files` has the bytes and the media type ("" if
+    the name tells it) of each file by path, including SKILL.md with the frontmatter.
+    Raises `SkillError`, whose message says what to do.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Skill:
         """What `skills/list` and `skills/get` show ("Skill Entries")."""
 
     def read(self, path: str = SKILL_FILE) -> ResourceContents:
-        """Return a file, as text if it is one."""
+        """Return a file, as text if it is text."""
         return self._contents[path]
 
     def children(self, folder: str) -> Sequence[JsonObject]:
-        """Return the `Resource`s in a folder, by its address; none if it is none."""
+        """Return the `Resource`s in the folder at an address, if it is a folder."""
         found: dict[str, JsonObject] = {}
         for address, path in self.paths.items():
             if address.startswith(f"{folder}/"):

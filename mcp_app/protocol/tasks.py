@@ -1,4 +1,4 @@
-"""Tasks as both revisions show them: the shapes, the capabilities, the times.
+"""Tasks in the form of both revisions: the shapes, the capabilities, the times.
 
 2025-11-25: basic/utilities/tasks.  2026-07-28: `EXTENSION`.
 """
@@ -23,7 +23,7 @@ EXTENSION: Final = "io.modelcontextprotocol/tasks"
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
-"""Whether a tool runs in the background: never, if the client can, always."""
+"""Whether a tool runs in the background: never, if the client can, or always."""
 FORBIDDEN: Final = "forbidden"
 OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
@@ -37,7 +37,7 @@ CANCELLED: Final = "cancelled"
 CONFIRMATION: Final = "confirmation"
 APPROVAL: Final = "approval"
 UNDECIDED: Final = (CONFIRMATION, APPROVAL)
-"""A person decides first whether it runs; to clients such a task works."""
+"""A person must decide before it runs; clients see such a task as working."""
 DECISION_TEXTS: Final[Mapping[str, str]] = {
     CONFIRMATION: "It waits until its user confirms it on this site.",
     APPROVAL: "It waits until another person approves it on this site.",
@@ -46,19 +46,19 @@ DECISION_TEXTS: Final[Mapping[str, str]] = {
 YOUNG_MS: Final = 10_000
 YOUNG_POLL_MS: Final = 1_000
 POLL_MS: Final = 5_000
-"""How often a client should ask: at first, and later."""
+"""How long a client should wait before it asks again: at first, and later."""
 MAX_MESSAGE_LENGTH: Final = 500
 STRANGERS: Final = "@"
-"""Keys of addresses begin so; alone it is that of all whose address is not known."""
+"""The first character of keys of addresses; alone, the key of unknown addresses."""
 _OF_ROWS: Final = jsonrpc.ReadLimits(jsonrpc.WRITTEN_DEPTH, nodes=sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """What a task keeps of its call; `caller`, `arguments` and `state` are JSON texts.
+    """A task's copy of its call; `caller`, `arguments` and `state` are JSON texts.
 
-    `holder` may read it, the limits of `person` hold.  `rerun` says whether it may run
-    again if its worker dies.
+    `holder` may read the task; the limits of `person` apply.  `rerun` says whether the
+    task may run again if its worker dies.
     """
 
     server: str
@@ -75,9 +75,9 @@ class _Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask(_Call):
-    """A call that becomes a task, for so many milliseconds.
+    """A call that becomes a task, which is kept for `ttl_ms` milliseconds.
 
-    While one with this `call_digest` is open, no other is made.
+    While a task with this `call_digest` is open, no second one is made.
     """
 
     ttl_ms: int
@@ -86,7 +86,7 @@ class NewTask(_Call):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord(_Call):
-    """A task as it was read: its row's columns; times in milliseconds since 1970."""
+    """A task as read from its row; times are in milliseconds since 1970."""
 
     pk: int
     public_id: str
@@ -112,14 +112,14 @@ class TaskRecord(_Call):
 
 @dataclass(slots=True, kw_only=True)
 class TaskState:
-    """What a task has asked so far, as its row keeps it.
+    """The questions and answers of a task, as its row stores them.
 
     `round_trip` names the steps of `ctx.once`.  `answered` has digest and answer of
-    earlier questions by their keys in code.  `questions` are those of the last run by
-    their keys on the wire: `key`, `digest`, `request`, and `reply` once it is there.
-    `wire_keys` are all that were used: none is used twice ("Task Update Requests").
-    `approval` is what a person decides: its `text`, the fingerprint of the `tool`, the
-    `permission` of who decides, and the `refusal` that ends it (`status`, `result`).
+    earlier questions, by their keys in code.  `questions` are those of the last run, by
+    their keys on the wire: `key`, `digest`, `request`, and `reply` if it was answered.
+    `wire_keys` are all used keys: no key is used twice ("Task Update Requests").
+    `approval` is for a person's decision: its `text`, the fingerprint of the `tool`,
+    the `permission` to decide, and the `refusal` that ends it (`status`, `result`).
     """
 
     round_trip: str = ""
@@ -139,9 +139,9 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person must decide before a call runs; nothing without a `status`.
+    """A decision that a person must make before a call runs; "" needs none.
 
-    With it the task of the call waits in that status; `text` is read first.
+    If there is a `status`, the call's task waits in it; the person reads `text` first.
     """
 
     status: str = ""
@@ -149,24 +149,24 @@ class Decision:
 
 
 def is_stranger(person: str) -> bool:
-    """Whether the key of who calls is that of an address: nobody has signed in."""
+    """Whether the key of a caller is that of an address: nobody has signed in."""
     return person.startswith(STRANGERS)
 
 
 def read_json(text: str) -> Any:
-    """Return what a text of a row holds."""
-    # What we wrote we read, even where a client could not send as much at once.
+    """Return the value of a JSON text in a row."""
+    # We wrote this text, so it may be larger than a message of a client.
     return jsonrpc.read(text.encode(), _OF_ROWS)
 
 
 def declares_tasks(capabilities: Mapping[str, Any]) -> bool:
-    """Whether a client of 2026-07-28 takes tasks ("Capability Negotiation")."""
+    """Whether a client of 2026-07-28 supports tasks ("Capability Negotiation")."""
     extensions = capabilities.get("extensions")
     return type(extensions) is dict and type(extensions.get(EXTENSION)) is dict
 
 
 def task_capabilities(revision: Revision, *, lists: bool) -> JsonObject:
-    """Return the members of a server's capabilities that say that it has tasks.
+    """Return the members of a server's capabilities for tasks.
 
     `lists` says whether the caller may list its tasks.
     """
@@ -179,7 +179,7 @@ def task_capabilities(revision: Revision, *, lists: bool) -> JsonObject:
 
 
 def task_to_wire(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObject:
-    """Return a `Task` of a revision."""
+    """Return a `Task` in the form of a revision."""
     young = now_ms - record.created_ms < YOUNG_MS and record.status == WORKING
     suffix = "Ms" if revision.task_extension else ""
     task: JsonObject = {
@@ -208,7 +208,7 @@ def _failure_text(record: TaskRecord) -> str:
 
 
 def progress_text(record: TaskRecord) -> str:
-    """Return how far it is, such as "2 of 3"; "" if that is not known."""
+    """Return the progress of a task, such as "2 of 3"; "" if it is unknown."""
     if record.progress is None:
         return ""
     of_all = "" if record.total is None else f" of {record.total:g}"

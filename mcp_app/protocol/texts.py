@@ -1,4 +1,4 @@
-"""Texts from outside: characters that mislead, and patterns that never end."""
+"""Texts from outside: misleading characters, and patterns that take forever."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Text
 
 # -- plain text ------------------------------------------------------------------------
-# Texts of results, without what steers a terminal or hides from people.
+# Texts of results, without characters that control a terminal or hide from people.
 #
 # Models and people read such a text, and often a terminal shows it.  These are removed:
 # sequences of ECMA-48 and xterm as a whole, control characters other than tabs and line
@@ -45,7 +45,7 @@ class CleanBlocks(tuple[Text, ...]):
 
 def clean_text(text: str) -> str:
     """Return a text without unwanted characters; the same object if it has none."""
-    # For a kilobyte `search` takes three microseconds, `isprintable` one.
+    # For a kilobyte, `search` takes three microseconds, `isprintable` only one.
     if text.isascii():
         usual = len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
     else:
@@ -56,9 +56,9 @@ def clean_text(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return the JSON of a value as a text that `clean_text` leaves as it is.
+    """Return the JSON of a value as a text that `clean_text` does not change.
 
-    Unwanted characters are escaped, so it reads as the same value.  Raises
+    Unwanted characters are escaped, so the text stands for the same value.  Raises
     `UnserializableValue` as `jsonrpc.write` does.
     """
     text = jsonrpc.write(value).decode()
@@ -73,11 +73,11 @@ def _escape_character(character: re.Match[str]) -> str:
 
 
 # -- patterns --------------------------------------------------------------------------
-# Regular expressions that a backtracking engine could work on forever.
+# Regular expressions for which a backtracking engine could take forever.
 #
-# Ours runs in linear time or gives up (`schemas`); the engines of clients do not.  Only
-# two cases are reported: a repeated group that can consist of one repetition, `(a+)+`,
-# and one whose branches overlap, `(a|aa)*`.
+# Our engine takes linear time or gives up (`schemas`); those of clients do not.  Only
+# two cases are reported: a repeated group that can be a single repetition, `(a+)+`, and
+# a repeated group with branches that overlap, `(a|aa)*`.
 
 _TOKEN = re.compile(
     r"""
@@ -120,9 +120,9 @@ class _Group:
 
 
 def takes_forever(pattern: str) -> bool:
-    """Whether some text surely takes a backtracking engine exponential time.
+    """Whether a backtracking engine surely takes exponential time for some text.
 
-    A pattern with unbalanced brackets takes no time: it cannot be compiled.
+    A pattern with unbalanced brackets takes no time, because it cannot be compiled.
     """
     groups = [_Group()]
     for token in _TOKEN.finditer(pattern):
@@ -155,7 +155,7 @@ def _close_group(group: _Group) -> _Item:
 
 
 def _repeat_item(item: _Item, quantifier: str) -> bool:
-    """Repeat an item; return whether that is ambiguous."""
+    """Apply a quantifier to an item; return whether that is ambiguous."""
     endless = _UNBOUNDED.fullmatch(quantifier) is not None
     if endless and item.branches and (item.loops or _branches_overlap(item.branches)):
         return True
@@ -172,7 +172,7 @@ def _is_one_loop(branch: _Branch) -> bool:
 
 
 def _branches_overlap(branches: Sequence[_Branch]) -> bool:
-    """Whether two branches can read the same text, alone or repeated."""
+    """Whether two branches can match the same text, alone or repeated."""
     roots: set[str] = set()
     characters: set[str] = set()
     for branch in branches:
@@ -190,7 +190,7 @@ def _branches_overlap(branches: Sequence[_Branch]) -> bool:
 
 
 def _repeated_root(texts: Sequence[str]) -> str:
-    """Return the shortest text whose repetition is the literal; "" for a pattern."""
+    """Return the shortest text whose repetition is the branch; "" for a pattern."""
     if not all(len(text) == 1 and text != "." for text in texts):
         return ""
     literal = "".join(texts)

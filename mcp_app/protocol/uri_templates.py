@@ -1,8 +1,8 @@
 """URI templates (RFC 6570) that can be read backwards, in linear time.
 
-Taken: `{var}`, `{+var}`, `{#var}`, `{/var}`, `{?a,b}` and `{&a}`, with lists of
-variables.  A template from whose URIs the values could not be told is refused when
-it is parsed.
+These forms are supported: `{var}`, `{+var}`, `{#var}`, `{/var}`, `{?a,b}` and `{&a}`,
+with lists of variables.  If the values of a template could not be read from its URIs
+without doubt, `parse` refuses it.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Final, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 URI_LENGTH: Final = 4096
-"""Characters that a URI may have, and a template: what is longer is never read."""
+"""The most characters of a URI and of a template; longer ones are never read."""
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 NAME = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-"""A variable's name; percent-encoded ones are not taken."""
+"""A variable's name; percent-encoded names are not supported."""
 _ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
-# Per operator: what stands before the first value, and between values.
+# For each operator: the text before the first value, and the text between values.
 _OPERATORS = {"": ("", ","), "+": ("", ","), "#": ("#", ","), "/": ("/", "/")}
 
 
 class TemplateError(ValueError):
-    """The text is no URI template, or one that cannot be matched."""
+    """The text is no URI template, or a template that cannot be matched."""
 
 
 @dataclass(frozen=True, slots=True)
 class UriTemplate:
     """A parsed template; `variables` are its names in order.
 
-    A variable of the path is read up to the text that follows it and is never
-    empty; those of `{?…}` and `{&…}` may come in any order and may be missing.
+    A variable of the path is read up to the text that follows it, and is never empty.
+    Variables of `{?…}` and `{&…}` may come in any order and may be missing.
     """
 
     text: str
@@ -47,7 +47,7 @@ class UriTemplate:
 
     @classmethod
     def parse(cls, text: str) -> UriTemplate:
-        """The template; raises TemplateError with a sentence for its author."""
+        """Return the template; raise TemplateError with a sentence for its author."""
         if len(text) > URI_LENGTH:
             raise TemplateError(
                 f"The template “{text[:40]}…” has {len(text)} characters; {URI_LENGTH} "
@@ -70,15 +70,15 @@ class UriTemplate:
 
     @property
     def required_names(self) -> tuple[str, ...]:
-        """The names of the path: without their values there is no URI."""
+        """The names of the path; a URI needs a value for each."""
         return tuple(variable.name for variable in _variables(self._path))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The decoded values by name, or None where the URI is not of this form.
+        """Return the decoded values by name, None if the URI is not of this form.
 
-        `{var}` never matches `/`, `?` or `#`.  No value holds NUL or bytes that are
-        not UTF-8; none in the path has a `.` or `..` segment, and none of `{var}`
-        starts with a slash, however it was written.
+        `{var}` never matches `/`, `?` or `#`.  No value holds NUL or bytes that are not
+        UTF-8.  No value in the path has a `.` or `..` segment, and no value of `{var}`
+        starts with a slash, even if it was escaped.
         """
         uri = _escape_non_ascii(uri)
         if self._query is None:
@@ -92,8 +92,8 @@ class UriTemplate:
         values: dict[str, str] = {}
         rest = _match_parts(self._path[: self._pivot], uri, values, step=1)
         if rest is not None:
-            # What follows the pivot is read from the end: the same work on texts
-            # that are turned round.
+            # The part after the pivot is read from the end, by the same code on
+            # reversed texts.
             rest = _match_parts(
                 self._path[: self._pivot : -1], rest[::-1], values, step=-1
             )
@@ -103,7 +103,7 @@ class UriTemplate:
         return values if rest == "" else None
 
     def expand(self, values: Mapping[str, str]) -> str:
-        """The URI of these values; ValueError where one of the path is missing."""
+        """Return the URI of these values; ValueError if one of the path is missing."""
         uri = ""
         for part in self._path:
             if isinstance(part, str):
@@ -124,7 +124,7 @@ class _Variable:
     excluded: str
 
     def read_value(self, text: str) -> str | None:
-        """The value written as `text`, or None where this cannot be one."""
+        """Return the value that `text` stands for, None if it is no value."""
         if any(character in text for character in self.excluded):
             return None
         value = _decode_text(text)
@@ -133,9 +133,9 @@ class _Variable:
         return value
 
     def write_value(self, value: str) -> str:
-        """The value with what a URI cannot hold escaped.
+        """Return the value with the escapes that a URI needs.
 
-        A reserved one has its escapes left as they are.
+        A reserved value keeps the escapes that it has.
         """
         if not self.reserved:
             return quote(value, safe="")
@@ -151,8 +151,8 @@ _Part: TypeAlias = str | _Variable
 class _Query:
     """`{?…}` or `{&…}` at the end: pairs in any order, each at most once.
 
-    `mark` stands before the first pair.  Where it is `&`, the template has a query
-    of its own before it, with `own_marks` times `&` in it.
+    `mark` stands before the first pair.  If it is `&`, the template has its own query
+    before it, which has `own_marks` times `&`.
     """
 
     names: tuple[str, ...]
@@ -160,17 +160,17 @@ class _Query:
     own_marks: int
 
     def divide_uri(self, uri: str) -> tuple[str, list[str]]:
-        """What the rest of the template made of the URI, and the pairs."""
+        """Return the part of the URI for the rest of the template, and the pairs."""
         path, mark, rest = uri.partition("?")
         pairs = rest.split("&") if mark else []
         if self.mark == "?":
             return path, pairs
-        # No value before holds an `&`, so counting finds where the pairs begin.
+        # No value in front holds an `&`, so counting finds where the pairs begin.
         first = self.own_marks + 1
         return f"{path}{mark}{'&'.join(pairs[:first])}", pairs[first:]
 
     def read_pairs(self, pairs: list[str]) -> dict[str, str] | None:
-        """The values of the pairs, or None where one is not of this query."""
+        """Return the values of the pairs, None if one is not of this query."""
         values: dict[str, str] = {}
         for pair in pairs:
             name, mark, written = pair.partition("=")
@@ -181,14 +181,14 @@ class _Query:
         return values
 
     def write_pairs(self, values: Mapping[str, str]) -> str:
-        """The pairs that have a value."""
+        """Return the pairs of the names that have a value."""
         with_value = [name for name in self.names if name in values]
         pairs = [f"{name}={quote(values[name], safe='')}" for name in with_value]
         return self.mark + "&".join(pairs) if pairs else ""
 
 
 def _split_query(text: str) -> tuple[list[str], str]:
-    """The pieces before the query expression at the end, and its inside or "".
+    """Return the pieces before the final query expression, and its inside or "".
 
     Pieces alternate between text and the inside of an expression.
     """
@@ -231,7 +231,7 @@ def _expression_parts(piece: str, text: str, in_query: bool) -> Iterator[_Part]:
 
 
 def _variable_names(piece: str, text: str) -> list[str]:
-    """The variables of an expression, whose inside is `piece`."""
+    """Return the variables of an expression, whose inside is `piece`."""
     names = (piece[1:] if piece[:1] in set("+#/?&") else piece).split(",")
     for name in names:
         if not NAME.fullmatch(name):
@@ -244,7 +244,7 @@ def _variable_names(piece: str, text: str) -> list[str]:
 
 
 def _join_literals(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """The parts with neighbouring texts made one, and without empty ones."""
+    """Yield the parts; neighbouring texts are joined, and empty ones left out."""
     literal = ""
     for part in parts:
         if isinstance(part, str):
@@ -263,7 +263,7 @@ def _variables(path: tuple[_Part, ...]) -> Iterator[_Variable]:
 
 
 def _check_separators(path: tuple[_Part, ...], text: str) -> None:
-    """Between two values stands a character that the simple one cannot hold."""
+    """Raise unless a character that no simple value holds separates two values."""
     if sum(variable.reserved for variable in _variables(path)) > 1:
         raise TemplateError(
             f"In {text!r} two variables of {{+…}} or {{#…}} could share their text in"
@@ -283,9 +283,9 @@ def _check_separators(path: tuple[_Part, ...], text: str) -> None:
 
 
 def _pivot_index(path: tuple[_Part, ...]) -> int:
-    """Where reading from the start meets reading from the end.
+    """Return the part where reading from the start meets reading from the end.
 
-    It is the variable that may hold anything, or else the last one.
+    It is the reserved variable, or else the last variable.
     """
     last = len(path)
     for index, part in enumerate(path):
@@ -299,11 +299,10 @@ def _pivot_index(path: tuple[_Part, ...]) -> int:
 def _match_parts(
     parts: tuple[_Part, ...], text: str, values: dict[str, str], *, step: int
 ) -> str | None:
-    """What is left of `text` after `parts`, whose values are added; None: no match.
+    """Return the rest of `text` after `parts`, and add their values; None: no match.
 
-    A value ends where the text after it first occurs, which is the only place where
-    it can, and so nothing is tried twice.  `step` is -1 where `text` is turned
-    round.
+    A value ends where the text after it first occurs.  It can end only there, so
+    nothing is tried twice.  `step` is -1 if `text` is reversed.
     """
     variable: _Variable | None = None
     for part in parts:
@@ -340,7 +339,7 @@ _ASCII = "".join(map(chr, range(128)))
 
 
 def _escape_non_ascii(text: str) -> str:
-    """The text with the escapes that a URI would have for what is not ASCII."""
+    """Return the text with escapes for characters that are not ASCII."""
     if text.isascii():
         return text
     return quote(text, safe=_ASCII, errors="surrogatepass")

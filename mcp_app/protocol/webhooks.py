@@ -1,4 +1,4 @@
-"""Webhooks: secrets, signatures, messages, and what a row keeps (SEP-3415).
+"""Webhooks: secrets, signatures, messages, and their rows (SEP-3415).
 
 Signatures are those of Standard Webhooks 1.0.0, with the symmetric scheme `v1`.
 """
@@ -37,13 +37,13 @@ TLS_ERROR: Final = "tls_error"
 HTTP_4XX: Final = "http_4xx"
 HTTP_5XX: Final = "http_5xx"
 CHALLENGE_FAILED: Final = "challenge_failed"
-"""All that a subscriber reads of what went wrong ("deliveryStatus")."""
+"""The only words for a failure that a subscriber reads ("deliveryStatus")."""
 
 _PREFIX: Final = "whsec_"
 
 
 def check_secret(secret: object) -> str:
-    """Return a secret; raise `InvalidParams`, which does not repeat it."""
+    """Return a secret; raise `InvalidParams`, whose message does not repeat it."""
     try:
         if type(secret) is str and MIN_SECRET <= len(_key_of(secret)) <= MAX_SECRET:
             return secret
@@ -64,7 +64,7 @@ def _key_of(secret: str) -> bytes:
 def sign_message(
     secrets: Sequence[str], message_id: str, seconds: int, body: bytes
 ) -> str:
-    """Return `webhook-signature`: one signature for each secret."""
+    """Return the value of `webhook-signature`: one signature for each secret."""
     content = f"{message_id}.{seconds}.".encode() + body
     macs = (hmac.digest(_key_of(secret), content, "sha256") for secret in secrets)
     return " ".join(f"v1,{b64encode(each).decode()}" for each in macs)
@@ -77,7 +77,7 @@ def message_headers(
     seconds: int,
     body: bytes,
 ) -> list[tuple[str, str]]:
-    """Return the headers of an attempt, made at this time (Unix)."""
+    """Return the headers of an attempt; `seconds` is its Unix time."""
     return [
         ("Content-Type", "application/json"),
         ("webhook-id", message_id),
@@ -112,7 +112,7 @@ def terminated_body(error: EventError) -> bytes:
 
 
 def category_of(status: int) -> str:
-    """Return what an answer's status is to a subscriber; "" for success."""
+    """Return the word of an answer's status for a subscriber; "" for success."""
     if status // 100 == 2:  # noqa: PLR2004 - RFC 9110, section 15.3
         return ""
     return HTTP_5XX if status // 100 == 5 else HTTP_4XX  # noqa: PLR2004
@@ -138,7 +138,7 @@ class _Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWebhook(_Subscription):
-    """What a client subscribes to; `verified` if its receiver has agreed just now."""
+    """A new subscription; `verified` if its receiver has agreed just now."""
 
     ttl_ms: int
     verified: bool = False
@@ -146,9 +146,9 @@ class NewWebhook(_Subscription):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook(_Subscription):
-    """A subscription as it was read: its row's columns, with nothing sealed.
+    """A subscription as read from its row, with its sealed values decrypted.
 
-    `url` and `secret` are "" if the keys of the site have changed since.
+    `url` and `secret` are "" if the keys of the site were changed.
     """
 
     pk: int
@@ -173,20 +173,20 @@ class Webhook(_Subscription):
     created_ms: int
 
     def current_secrets(self, now_ms: int) -> list[str]:
-        """Return what signs now: the secret, and for a while that before it."""
+        """Return the secrets that sign now: the new one, for a while also the old."""
         overlap = self.old_secret and now_ms < self.old_until_ms
         return [self.secret, self.old_secret] if overlap else [self.secret]
 
     @property
     def watermark(self) -> int:
-        """All up to it is acknowledged or given up."""
+        """All events up to this number are acknowledged or given up."""
         return min((retry[0] - 1 for retry in self.retries), default=self.position)
 
 
 def subscription_id(
     principal: str, server: str, url: str, name: str, arguments: JsonObject
 ) -> str:
-    """Return the id that is made of the key of a subscription."""
+    """Return the id of a subscription, which is a digest of its key."""
     return f"sub_{_short_digest([principal, server, url, name, arguments])}"
 
 
@@ -195,9 +195,9 @@ def _short_digest(value: Any) -> str:
 
 
 def lifetime_ms(params: JsonObject) -> int:
-    """Return how long a subscription may last, as its client asks, within bounds.
+    """Return how long a subscription may last: as its client asks, within limits.
 
-    Nothing lasts for ever: `null` gets the most.
+    No subscription lasts forever: `null` gets the longest time.
     """
     wanted = params.get("ttlMs", USUAL_TTL_MS)
     if wanted is None:

@@ -12,11 +12,11 @@ from urllib.parse import quote, unquote_plus, urlencode
 from mcp_app.protocol.headers import is_loopback_host
 
 # -- web urls --------------------------------------------------------------------------
-# Absolute http and https URLs, read so that no browser reads them otherwise.
+# Absolute http and https URLs, read so that no browser reads them differently.
 #
-# `urlsplit` and browsers disagree on hosts where a URL has other characters than those
-# of RFC 3986, escapes in its host, numbers that are no dotted address, or slashes too
-# many or too few.  All of these are refused.
+# `urlsplit` and browsers may read different hosts if a URL has characters that RFC 3986
+# forbids, escapes in its host, numbers that are no dotted address, or too many or too
+# few slashes.  All of these are refused.
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -24,7 +24,7 @@ _CHARACTERS: Final = re.compile(
     r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*"
 )
 _NO_BRACKETS: Final = re.compile(r"(?:[^/?\[\]]*//[^/?]*)?[^\[\]]*")
-"""None behind the authority, where there is one, and else none at all."""
+"""Square brackets only in the authority, if there is one, and nowhere else."""
 
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://(?P<authority>[^/?]*)(?P<path>[^?]*)(?:\?(?P<query>.*))?",
@@ -42,7 +42,7 @@ _MAX_PORT: Final = 65_535
 class WebUrl:
     """A URL in parts; scheme and host are in lower case, the rest is as written.
 
-    `port` is None where it is the scheme's own, `query` where there is no `?`.
+    `port` is None if it is the scheme's default, `query` if there is no `?`.
     """
 
     scheme: str
@@ -53,14 +53,14 @@ class WebUrl:
 
     @property
     def authority(self) -> str:
-        """The host, with its port if that is not the scheme's own."""
+        """The host, with its port if that is not the scheme's default."""
         return self.host if self.port is None else f"{self.host}:{self.port}"
 
 
 def check_characters(url: str) -> None:
-    """Raise ValueError, with a sentence, unless `url` is written as RFC 3986 wants.
+    """Raise ValueError, with a sentence, unless `url` is written as RFC 3986 requires.
 
-    A fragment is refused, too, and square brackets anywhere but around a host.
+    A fragment is refused, too, and so are square brackets that are not around a host.
     """
     if not _CHARACTERS.fullmatch(url):
         raise ValueError("It has characters that a URL cannot have (RFC 3986).")
@@ -71,7 +71,7 @@ def check_characters(url: str) -> None:
 
 
 def read_web_url(url: str) -> WebUrl:
-    """The parts of an absolute URL; ValueError, with a sentence, for anything else.
+    """Return the parts of an absolute URL; ValueError, with a sentence, if it is none.
 
     It has no fragment and no user part.  Its host is a name of letters, digits,
     hyphens and underscores between single dots, an IPv4 address of four numbers, or
@@ -102,7 +102,7 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
         except ValueError:
             raise ValueError("Its host is no IPv6 address.") from None
     name = parts["name"].lower()
-    # Browsers read a name that ends in a number as IPv4.
+    # Browsers read a name whose last label is a number as IPv4.
     if _NUMBER.fullmatch(name):
         try:
             IPv4Address(name)
@@ -112,10 +112,10 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
 
 
 # -- redirects -------------------------------------------------------------------------
-# Where a program may have its answer sent: redirect URIs, and how they compare.
+# Where the answer for a program may be sent: redirect URIs, and their comparison.
 #
-# Comparing is letter for letter (RFC 9700 §4.1.3), but for the port of programs on the
-# person's own computer, which take any that is free (RFC 8252 §7.3).
+# URIs are compared letter by letter (RFC 9700 §4.1.3), except for the port of programs
+# on the person's own computer, which use any free port (RFC 8252 §7.3).
 
 MAX_REDIRECT_LENGTH: Final = 500
 _FORBIDDEN: Final = (
@@ -125,22 +125,22 @@ _FORBIDDEN: Final = (
     " sms ssh tel telnet urn vbs vbscript view-source wais ws wss wyciwyg"
 )
 FORBIDDEN_SCHEMES: Final = frozenset(_FORBIDDEN.split())
-"""Schemes that are somebody else's, run what they carry, or lead to no program."""
+"""Schemes of others, schemes that run their content, and those without a program."""
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _PRIVATE_USE: Final = re.compile(
     r"[^:]+:(?://[^/?@:\[\]]+(?::[0-9]+)?(?:[/?].*)?|(?!//)[^?].*)"
 )
-"""With a host that is not empty and no user part, or without `//`."""
+"""The URI has a non-empty host and no user part, or it has no `//`."""
 
 _PORT: Final = re.compile(r"([^:]+://(?:\[[^\]]*\]|[^:/?]*)):[0-9]+")
 _ANSWER: Final = frozenset({"code", "state", "iss", "error", "error_description"})
 
 
 def redirect_problem(uri: object, schemes: Collection[str] = ()) -> str | None:
-    """Why an answer may not be sent there, in a sentence; None where it may.
+    """Return why an answer may not be sent to a URI, in a sentence, else None.
 
-    Taken are https, http on this computer, and the private-use schemes of `schemes`
+    Allowed are https, http on this computer, and the private-use schemes of `schemes`
     (RFC 8252 §7.1).
     """
     if not isinstance(uri, str) or not uri:
@@ -169,10 +169,10 @@ def _check_kind(uri: str, schemes: Collection[str]) -> None:
 
 
 def _check_query(uri: str) -> None:
-    """Refuse what the program could take for our answer, however it reads queries.
+    """Refuse parameters that the program could confuse with our answer.
 
-    Some divide them at `;`, too, strip blanks, take `code[]` for a list, or do not
-    look at the case.
+    Some programs also split queries at `;`, strip blanks, read `code[]` as a list, or
+    ignore the case.
     """
     for piece in re.split("[?&;]", uri.partition("?")[2]):
         name = unquote_plus(piece.partition("=")[0]).partition("[")[0].strip()
@@ -181,7 +181,7 @@ def _check_query(uri: str) -> None:
 
 
 def scheme_problem(scheme: object) -> str | None:
-    """Why this may not be a private-use scheme, in a sentence; None where it may."""
+    """Return why a text cannot be a private-use scheme, in a sentence, else None."""
     if not isinstance(scheme, str) or not _SCHEME.fullmatch(f"{scheme}:"):
         return "A scheme is a letter, then letters, digits, +, - and . (RFC 3986 §3.1)."
     if scheme.lower() in FORBIDDEN_SCHEMES:
@@ -190,7 +190,7 @@ def scheme_problem(scheme: object) -> str | None:
 
 
 def is_same_redirect(registered: str, requested: str) -> bool:
-    """Whether they are equal, but for the port of a program on this computer."""
+    """Whether two URIs are equal, except for the port of a program on this computer."""
     return registered == requested or (
         is_loopback(registered)
         and is_loopback(requested)
@@ -199,7 +199,7 @@ def is_same_redirect(registered: str, requested: str) -> bool:
 
 
 def is_loopback(uri: str) -> bool:
-    """Whether it leads to 127.0.0.1, [::1] or localhost, by http or https."""
+    """Whether a URI leads to 127.0.0.1, [::1] or localhost, by http or https."""
     try:
         return is_loopback_host(read_web_url(uri).host)
     except ValueError:
@@ -207,28 +207,28 @@ def is_loopback(uri: str) -> bool:
 
 
 def is_on_own_computer(uri: str) -> bool:
-    """Whether it leads to a program on the computer of the person who is led there."""
+    """Whether a URI leads to a program on the computer of the person who follows it."""
     return is_loopback(uri) or is_private_use(uri)
 
 
 def is_private_use(uri: str) -> bool:
-    """Whether it has a scheme that some program has made its own."""
+    """Whether a URI has a scheme that a program has made its own."""
     scheme = _scheme_of(uri)
     return bool(scheme) and scheme not in FORBIDDEN_SCHEMES
 
 
 def redirect_host(uri: str) -> str:
-    """The host in lower case, with its port if that is not the scheme's own.
+    """Return the host in lower case, with its port if that is not the default.
 
-    It is "" for private-use schemes; raises ValueError for what is no redirect.
+    It is "" for private-use schemes; raises ValueError if the URI is no redirect.
     """
     return "" if is_private_use(uri) else read_web_url(uri).authority
 
 
 def with_answer(redirect: str, answer: Mapping[str, str]) -> str:
-    """The redirect with an answer added to its query (RFC 6749 §4.1.2).
+    """Return the redirect with an answer added to its query (RFC 6749 §4.1.2).
 
-    Spaces are written `%20`: who reads forms and who reads URLs decode that alike.
+    Spaces become `%20`, which readers of forms and of URLs decode in the same way.
     """
     base, mark, query = redirect.partition("?")
     own = f"{query}&" if mark and query else ""
@@ -252,11 +252,11 @@ MAX_RESOURCE_LENGTH: Final = 2_000
 
 
 def canonical(resource: str) -> str:
-    """The one form in which addresses of servers are compared.
+    """Return a server's address in the one form for comparisons.
 
-    Scheme and host are in lower case; the scheme's own port, one `/` at the end and
-    then `/sse` are gone.  Raises ValueError, with a sentence, for more than 2,000
-    characters, a query, and what `read_web_url` does not take.
+    Scheme and host are in lower case; the scheme's default port, one `/` at the end and
+    then `/sse` are removed.  Raises ValueError, with a sentence, for more than 2,000
+    characters, a query, and URLs that `read_web_url` refuses.
     """
     if len(resource) > MAX_RESOURCE_LENGTH:
         raise ValueError(f"It has more than {MAX_RESOURCE_LENGTH} characters.")

@@ -1,4 +1,4 @@
-"""How programs describe themselves, and what they read of the server before."""
+"""How programs describe themselves, and the metadata that they read first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mcp_app.protocol.oauth.requests import JWT_BEARER, OFFLINE, SCOPES, OAuthEr
 from mcp_app.protocol.oauth.texts import CLIENT, display_name
 
 # -- client metadata -------------------------------------------------------------------
-# What registrations and documents of clients have in common (RFC 7591 §2).
+# The common part of registrations and client documents (RFC 7591 §2).
 
 MAX_METADATA_BYTES: Final = 16 * 1024
 CODE_GRANT: Final = "authorization_code"
@@ -33,7 +33,7 @@ GRANTS: Final = (CODE_GRANT, "refresh_token")
 
 
 class MetadataMembers(BaseModel, strict=True):
-    """The members that are read here, as they were sent; null counts as missing."""
+    """The members that are used here, as they were sent; null counts as missing."""
 
     client_id: object = None
     client_name: str | None = None
@@ -43,10 +43,10 @@ class MetadataMembers(BaseModel, strict=True):
 
 
 class ClientMetadata(NamedTuple):
-    """A client in its own words.
+    """The metadata of a client, which nobody has checked.
 
-    `redirects` are those that are allowed, `grants` those of GRANTS, both in order
-    and without repetition.
+    `redirects` are the allowed ones, `grants` those of GRANTS, both in order and
+    without repetition.
     """
 
     members: MetadataMembers
@@ -55,11 +55,10 @@ class ClientMetadata(NamedTuple):
 
 
 def read_client_metadata(body: bytes, schemes: Collection[str]) -> ClientMetadata:
-    """The metadata of a JSON object of at most 16 KiB.
+    """Return the metadata in a JSON object of at most 16 KiB.
 
-    Raises OAuthError: `invalid_client_metadata` for what is of another form, and for
-    a client without the code grant; `invalid_redirect_uri` where no redirect is one
-    that is allowed.
+    Raises OAuthError: `invalid_client_metadata` if it has another form or lacks the
+    code grant, `invalid_redirect_uri` if no redirect is allowed.
     """
     if len(body) > MAX_METADATA_BYTES:
         raise invalid_metadata(f"It has more than {MAX_METADATA_BYTES} bytes.")
@@ -93,12 +92,12 @@ def read_client_metadata(body: bytes, schemes: Collection[str]) -> ClientMetadat
 
 
 def invalid_metadata(description: str) -> OAuthError:
-    """What is wrong with what a client says of itself."""
+    """Return the error for wrong metadata of a client."""
     return OAuthError("invalid_client_metadata", description)
 
 
 # -- documents -------------------------------------------------------------------------
-# Client ID metadata documents: a client's id is the URL of what it says of itself.
+# Client ID metadata documents: a client's id is the URL of its own description.
 #
 # draft-ietf-oauth-client-id-metadata-document-00.
 
@@ -115,7 +114,7 @@ _JSON: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientDocument:
-    """What the document at `url` says; `host` has its port, if that is not 443."""
+    """The content of the document at `url`; `host` has its port, if that is not 443."""
 
     url: str
     host: str
@@ -125,12 +124,12 @@ class ClientDocument:
 
 
 def is_document_url(client_id: str) -> bool:
-    """Whether a client's id says that it is the URL of a document."""
+    """Whether a client's id claims to be the URL of a document."""
     return client_id.startswith("https://")
 
 
 def document_url_problem(client_id: str) -> str | None:
-    """Why no document can be at this id, in a sentence; None where one can (§3)."""
+    """Return why no document can be at this id, in a sentence, else None (§3)."""
     if len(client_id) > MAX_DOCUMENT_URL_LENGTH:
         return f"It has more than {MAX_DOCUMENT_URL_LENGTH} characters."
     if not is_document_url(client_id):
@@ -149,12 +148,11 @@ def document_url_problem(client_id: str) -> str | None:
 def read_document(
     url: str, content_type: str, body: bytes, schemes: Collection[str]
 ) -> ClientDocument:
-    """The document that was had from `url`.
+    """Return the document that was fetched from `url`.
 
     `schemes` are private-use schemes of redirects.  Raises OAuthError
-    (`invalid_client`), with a sentence, for what is no JSON of at most 16 KiB, is
-    about another client, has no name, wants a secret, or has no redirect that is
-    allowed.
+    (`invalid_client`), with a sentence, if the body is no JSON of at most 16 KiB,
+    describes another client, has no name, wants a secret, or has no allowed redirect.
     """
     if not _JSON.fullmatch(content_type.strip()):
         raise _invalid_client("The document is not of the type application/json.")
@@ -180,7 +178,7 @@ def _check_client(metadata: ClientMetadata, url: str) -> None:
         raise _invalid_client("client_id of the document is not its own address.")
     if metadata.members.client_name is None:
         raise _invalid_client("The document has no client_name.")
-    # Whoever reads the document would read the secret (§4.1).
+    # Everybody who can read the document could read the secret (§4.1).
     if str(metadata.members.token_endpoint_auth_method).startswith("client_secret"):
         raise _invalid_client("A client with a document cannot have a secret.")
 
@@ -190,10 +188,10 @@ def _invalid_client(description: str) -> OAuthError:
 
 
 def cache_seconds(cache_control: str | None) -> int:
-    """For how many seconds a document is kept, by its Cache-Control (RFC 9111 §5.2).
+    """Return for how many seconds a document is kept (Cache-Control, RFC 9111 §5.2).
 
-    60 to 86,400: as `max-age` says, an hour without one, 60 for `no-store`,
-    `no-cache` and what cannot be read.
+    It is 60 to 86,400: the value of `max-age`, an hour without one, and 60 for
+    `no-store`, `no-cache` and values that cannot be read.
     """
     ages: list[int] = []
     for directive in (cache_control or "").lower().split(","):
@@ -201,7 +199,7 @@ def cache_seconds(cache_control: str | None) -> int:
         if name in {"no-store", "no-cache"}:
             ages.append(0)
         elif name == "max-age":
-            # As many digits as no int() minds.
+            # int() accepts this many digits.
             age = re.fullmatch(r'"?([0-9]{1,99})"?', value)
             ages.append(int(age[1]) if age else 0)
     return max(MIN_AGE_S, min([*ages, MAX_AGE_S])) if ages else DEFAULT_AGE_S
@@ -210,8 +208,8 @@ def cache_seconds(cache_control: str | None) -> int:
 # -- registration ----------------------------------------------------------------------
 # Dynamic client registration (RFC 7591) that stores nothing.
 #
-# A client's id is what it registered, signed by us: whoever shows the id shows the
-# registration.
+# A client's id is its registration, signed by us: a program that sends its id also
+# sends its registration.
 
 MAX_REDIRECTS: Final = 10
 MAX_CLIENT_ID_LENGTH: Final = 2_000
@@ -221,7 +219,7 @@ _MAC_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a client said of itself, as far as it counts here; nobody has checked it.
+    """What a client says of itself, as far as it is used here; nobody has checked it.
 
     `issued` is in seconds of the Unix epoch.
     """
@@ -238,11 +236,11 @@ _REGISTRATION: Final = TypeAdapter(Registration)
 def read_registration(
     body: bytes, schemes: Collection[str], *, issued: int
 ) -> Registration:
-    """The registration that a request's JSON asks for (RFC 7591 §3.1).
+    """Return the registration for a request's JSON (RFC 7591 §3.1).
 
-    Redirects that are not allowed are left out; `schemes` are the private-use schemes
-    that are.  Raises OAuthError: `invalid_redirect_uri` where none is left,
-    `invalid_client_metadata` for what is of another form or too much.
+    Redirects that are not allowed are left out; `schemes` are the allowed private-use
+    schemes.  Raises OAuthError: `invalid_redirect_uri` if none is left,
+    `invalid_client_metadata` if the JSON has another form or is too large.
     """
     members, redirects, grants = read_client_metadata(body, schemes)
     if len(members.redirect_uris or ()) > MAX_REDIRECTS:
@@ -257,9 +255,9 @@ def read_registration(
 
 
 def client_id_of(registration: Registration, secret: str) -> str:
-    """The id of a client: its registration, and an HMAC-SHA256 of it.
+    """Return the id of a client: its registration, and an HMAC-SHA256 of it.
 
-    Raises OAuthError (`invalid_client_metadata`) beyond 2,000 characters.
+    Raises OAuthError (`invalid_client_metadata`) if it has over 2,000 characters.
     """
     text = jsonrpc.canonical(registration)
     client_id = CLIENT + base64url(text + _client_mac(text, secret))
@@ -269,7 +267,7 @@ def client_id_of(registration: Registration, secret: str) -> str:
 
 
 def registration_of(client_id: str, secrets: Sequence[str]) -> Registration | None:
-    """The registration that one of the secrets signed as this id, letter for letter."""
+    """Return the registration in an id, None unless one of the secrets signed it."""
     if len(client_id) > MAX_CLIENT_ID_LENGTH or not client_id.startswith(CLIENT):
         return None
     try:
@@ -283,7 +281,7 @@ def registration_of(client_id: str, secrets: Sequence[str]) -> Registration | No
 
 
 def registration_answer(registration: Registration, client_id: str) -> JsonObject:
-    """The JSON that answers a registration, with status 201 (RFC 7591 §3.2.1)."""
+    """Return the JSON of the 201 that answers a registration (RFC 7591 §3.2.1)."""
     return {
         "client_id": client_id,
         "client_id_issued_at": registration.issued,
@@ -300,19 +298,19 @@ def _client_mac(text: bytes, secret: str) -> bytes:
 
 
 # -- metadata --------------------------------------------------------------------------
-# What clients read before they ask: RFC 9728 and RFC 8414.
+# What clients read before their first request: RFC 9728 and RFC 8414.
 
 
 ID_JAG_PROFILE: Final = "urn:ietf:params:oauth:grant-profile:id-jag"
-# "none" first: some clients read no further.
+# "none" comes first, because some clients read only the first one.
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 
 
 def resource_metadata(resource: str, issuers: Sequence[str]) -> JsonObject:
-    """The metadata of a server at the address `resource` (RFC 9728 §2).
+    """Return the metadata of a server at the address `resource` (RFC 9728 §2).
 
-    `issuers` are the authorization servers whose tokens it takes, the first of them
-    the one that clients should ask.
+    `issuers` are the authorization servers whose tokens it accepts; clients should use
+    the first of them.
     """
     return {
         "resource": resource,
@@ -331,12 +329,11 @@ def server_metadata(
     algorithms: Collection[str] = (),
     companies: bool = False,
 ) -> JsonObject:
-    """The metadata of our authorization server (RFC 8414 §2).
+    """Return the metadata of our authorization server (RFC 8414 §2).
 
-    `endpoints` has the URLs of `authorize`, `token`, `revoke` and `register`, the
-    last of which is not needed without `registration`.  `documents` says whether
-    clients with documents are taken, `algorithms` by what programs with keys sign,
-    `companies` whether ID-JAGs are taken.
+    `endpoints` has the URLs of `authorize`, `token`, `revoke` and, with `registration`,
+    `register`.  `documents` says whether clients with documents are accepted,
+    `algorithms` which signatures of programs are, `companies` whether ID-JAGs are.
     """
     metadata: JsonObject = {
         "issuer": issuer,

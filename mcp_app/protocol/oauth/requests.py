@@ -1,4 +1,4 @@
-"""What programs ask of the authorization server (RFC 6749), and its refusals."""
+"""Requests of programs to the authorization server (RFC 6749), and its refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcp_app.protocol.cursors import base64url
 from mcp_app.protocol.json_types import JsonObject
 
 # -- errors ----------------------------------------------------------------------------
-# What an authorization server refuses, in the words of RFC 6749.
+# The refusals of an authorization server, with the codes of RFC 6749.
 
 _READABLE: Final = str.maketrans('"\\\u2018\u2019\u201c\u201d', "'/''''")
 _NOT_ALLOWED: Final = re.compile(r"[^\x20\x21\x23-\x5B\x5D-\x7E]")
@@ -25,9 +25,9 @@ _NOT_ALLOWED: Final = re.compile(r"[^\x20\x21\x23-\x5B\x5D-\x7E]")
 class OAuthError(Exception):
     """A request that is refused (RFC 6749 §4.1.2.1 and §5.2).
 
-    `error` is a code of the RFCs, `description` one sentence, `status` the HTTP
-    status where the error is the whole answer.  Characters that §5.2 does not allow
-    in a description are replaced.
+    `error` is a code of the RFCs, `description` one sentence, `status` the HTTP status
+    if the error is the whole answer.  Characters that §5.2 does not allow in a
+    description are replaced.
     """
 
     def __init__(self, error: str, description: str, *, status: int = 400) -> None:
@@ -42,7 +42,7 @@ class OAuthError(Exception):
 
 
 def invalid_request(description: str, *, status: int = 400) -> OAuthError:
-    """What a request is that has something wrong, twice or not at all."""
+    """Return the error for a request with a wrong, repeated or missing part."""
     return OAuthError("invalid_request", description, status=status)
 
 
@@ -55,10 +55,10 @@ _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def decode_form_value(text: str) -> str:
-    """The value that is form-url-encoded as `text`.
+    """Return the value of a form-url-encoded text.
 
-    Raises ValueError with a sentence for what is no ASCII, has a broken escape, is no
-    UTF-8 when it is decoded, or holds NUL.
+    Raises ValueError with a sentence if the text is not ASCII, has a broken escape,
+    does not decode to UTF-8, or holds NUL.
     """
     if not text.isascii() or _BROKEN_ESCAPE.search(text):
         raise ValueError("It is not percent-encoded.")
@@ -72,11 +72,11 @@ def decode_form_value(text: str) -> str:
 
 
 def read_parameters(text: str, *, most: int, several: Collection[str] = ()) -> Pairs:
-    """The names and values of a query or form of at most `most` characters.
+    """Return the names and values of a query or form of at most `most` characters.
 
-    Raises OAuthError (`invalid_request`) for one that is longer, for what
-    `decode_form_value` does not take, and for a name that is there twice, but for those
-    of `several`. Empty values are left out: they count as missing (RFC 6749 §3.1).
+    Raises OAuthError (`invalid_request`) if it is longer, if `decode_form_value`
+    refuses a part, or if a name that is not in `several` occurs twice.  Empty values
+    are left out: they count as missing (RFC 6749 §3.1).
     """
     if len(text) > most:
         raise invalid_request(f"The request has more than {most} bytes.")
@@ -95,24 +95,24 @@ def read_parameters(text: str, *, most: int, several: Collection[str] = ()) -> P
 
 
 # -- pkce ------------------------------------------------------------------------------
-# Proof that who exchanges a code is who asked for it (RFC 7636, S256 alone).
+# Proof that the program that sends a code also asked for it (RFC 7636, only S256).
 
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 def is_challenge(text: str) -> bool:
-    """Whether it has the form of an S256 challenge: 43 characters (§4.2)."""
+    """Whether a text has the form of an S256 challenge: 43 characters (§4.2)."""
     return _CHALLENGE.fullmatch(text) is not None
 
 
 def is_verifier(text: str) -> bool:
-    """Whether it has the form of a verifier: 43 to 128 characters (§4.1)."""
+    """Whether a text has the form of a verifier: 43 to 128 characters (§4.1)."""
     return _VERIFIER.fullmatch(text) is not None
 
 
 def is_verifier_of(challenge: str, verifier: str) -> bool:
-    """Whether a verifier is the one of a challenge, told in constant time (§4.6)."""
+    """Whether a verifier fits a challenge, in constant time (§4.6)."""
     if not (is_challenge(challenge) and is_verifier(verifier)):
         return False
     return compare_digest(base64url(sha256(verifier.encode()).digest()), challenge)
@@ -125,18 +125,18 @@ READ: Final = "mcp:read"
 CHANGE: Final = "mcp:change"
 OFFLINE: Final = "offline_access"
 SCOPES: Final = (READ, CHANGE)
-"""What a program may do; OFFLINE says only how long, and is no right."""
+"""The rights of a program.  OFFLINE is no right: it only says how long."""
 
 MAX_PARAMETER_LENGTH: Final = 8 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A request as it was sent; a parameter that is missing is "".
+    """A request as it was sent; a missing parameter is "".
 
-    `scope` has those of SCOPES, `offline` says whether `offline_access` was asked
-    for.  `challenge` and `challenge_method` are PKCE's.  `request` and `request_uri`
-    say whether these parameters were there, which nobody reads (RFC 9101).
+    `scope` has those of SCOPES; `offline` says whether `offline_access` was asked for.
+    `challenge` and `challenge_method` are PKCE's.  `request` and `request_uri` say
+    whether these parameters were sent; they are not supported (RFC 9101).
     """
 
     client_id: str
@@ -155,10 +155,10 @@ class AuthorizationRequest:
 
 
 def read_authorization(query: str) -> AuthorizationRequest:
-    """The request of a raw query string of at most 8 KiB.
+    """Return the request of a raw query string of at most 8 KiB.
 
-    Raises OAuthError (`invalid_request`) for one that is longer, has a parameter but
-    `resource` twice, or is not written as percent-encoded UTF-8 without NUL.
+    Raises OAuthError (`invalid_request`) if it is longer, if a parameter other than
+    `resource` occurs twice, or if it is not percent-encoded UTF-8 without NUL.
     """
     pairs = read_parameters(query, most=MAX_PARAMETER_LENGTH, several=["resource"])
     values = dict(pairs)
@@ -181,20 +181,20 @@ def read_authorization(query: str) -> AuthorizationRequest:
 
 
 def read_scope(scope: str) -> frozenset[str]:
-    """Our scopes of a list with spaces (RFC 6749 §3.3); all where it has none."""
+    """Return our scopes in a list with spaces (RFC 6749 §3.3); all if it has none."""
     return scopes_in(scope) or frozenset(SCOPES)
 
 
 def scopes_in(scope: str) -> frozenset[str]:
-    """Our scopes of a list with spaces; none where it has none."""
+    """Return our scopes in a list with spaces; an empty set if it has none."""
     return frozenset(scope.split(" ")).intersection(SCOPES)
 
 
 def check_before_resource(request: AuthorizationRequest) -> None:
-    """Raise OAuthError for what the client learns of before its resource is read.
+    """Raise OAuthError for errors that come before those of the resource.
 
     `unsupported_response_type`, `request_not_supported`, `request_uri_not_supported`,
-    or `invalid_request` for a response mode but `query` and for PKCE but S256.
+    or `invalid_request` for a response mode other than `query` or PKCE without S256.
     """
     if request.response_type != "code":
         raise OAuthError("unsupported_response_type", "response_type must be code.")
@@ -208,7 +208,7 @@ def check_before_resource(request: AuthorizationRequest) -> None:
 
 
 def _check_challenge(request: AuthorizationRequest) -> None:
-    # Without a method it would be `plain` (RFC 7636 §4.3).
+    # If the method is missing, the RFC means `plain` (RFC 7636 §4.3).
     if request.challenge_method != "S256":
         raise invalid_request("code_challenge_method must be S256.")
     if not is_challenge(request.challenge):
@@ -216,7 +216,7 @@ def _check_challenge(request: AuthorizationRequest) -> None:
 
 
 def check_after_resource(request: AuthorizationRequest) -> None:
-    """Raise OAuthError (`interaction_required`) where no page may be shown."""
+    """Raise OAuthError (`interaction_required`) if no page may be shown."""
     if "none" in request.prompt:
         raise OAuthError("interaction_required", "A person has to allow it on a page.")
 
@@ -249,9 +249,9 @@ _NEVER_IN_A_URL: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """Who a client says it is; `secret` is "" where it has none to show.
+    """The identity that a client claims; `secret` is "" if it sends none.
 
-    `assertion` is that of RFC 7523 §2.2; with it `client_id` may be "".
+    `assertion` is that of RFC 7523 §2.2; with it, `client_id` may be "".
     """
 
     client_id: str
@@ -261,7 +261,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeGrant:
-    """A code to exchange (RFC 6749 §4.1.3); `resource` is "" where none was named."""
+    """A code to exchange (RFC 6749 §4.1.3); `resource` is "" if none was named."""
 
     code: str
     redirect_uri: str
@@ -271,7 +271,7 @@ class CodeGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshGrant:
-    """A refresh token to exchange (RFC 6749 §6); `scope` is the most that is asked."""
+    """A refresh token to exchange (RFC 6749 §6); `scope` is the most that is wanted."""
 
     refresh_token: str
     resource: str
@@ -280,14 +280,14 @@ class RefreshGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineGrant:
-    """Client credentials (RFC 6749 §4.4); a scope is not looked at."""
+    """Client credentials (RFC 6749 §4.4); a scope is ignored."""
 
     resource: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertionGrant:
-    """What a company says of a person (RFC 7523 §2.1); `scope` may be of nothing."""
+    """A company's assertion about a person (RFC 7523 §2.1); `scope` may be empty."""
 
     assertion: str
     resource: str
@@ -295,10 +295,10 @@ class AssertionGrant:
 
 
 def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
-    """The parameters of a form of at most 16 KiB; those without a value are left out.
+    """Return the parameters of a form of at most 16 KiB, without those of no value.
 
     `query` is the raw query of the request's address.  Raises OAuthError
-    (`invalid_request`) for another type, a parameter twice, what is not
+    (`invalid_request`) for another type, a repeated parameter, text that is not
     percent-encoded UTF-8, and credentials in the query (RFC 6749 §2.3.1).
     """
     if content_type.partition(";")[0].strip().lower() != FORM:
@@ -308,17 +308,17 @@ def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
             raise invalid_request(
                 f"{name} belongs into the form, not into the address."
             )
-    # Bytes beyond ASCII become characters that no form has.
+    # Bytes beyond ASCII become characters that `decode_form_value` refuses.
     return dict(read_parameters(body.decode("latin-1"), most=MAX_FORM_BYTES))
 
 
 def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCredentials:
-    """Who asks: by Basic, or by `client_id` and perhaps `client_secret` of the form.
+    """Return the client, by Basic, or by `client_id` and `client_secret` of the form.
 
-    `authorization` is the header's value; other schemes than Basic are not looked at.
-    Of a program that asks for client credentials `client_assertion` is read first.
-    Raises OAuthError: `invalid_request` for both ways at once, or none,
-    `invalid_client` (401) for a header that cannot be read.
+    `authorization` is the header's value; schemes other than Basic are ignored.  For
+    client credentials, `client_assertion` is read first.  Raises OAuthError:
+    `invalid_request` if the client names itself in both ways or in none,
+    `invalid_client` (401) if the header cannot be read.
     """
     scheme, _, value = (authorization or "").strip(" \t").partition(" ")
     if form.get("grant_type") == MACHINE and "client_assertion" in form:
@@ -342,7 +342,7 @@ def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCrede
 
 
 def _basic_credentials(value: str) -> tuple[str, str]:
-    """Name and secret, each form-url-encoded in Basic (RFC 6749 §2.3.1)."""
+    """Return name and secret, each form-url-encoded in Basic (RFC 6749 §2.3.1)."""
     try:
         name, colon, secret = b64decode(value, validate=True).decode().partition(":")
         client_id, decoded = decode_form_value(name), decode_form_value(secret)
@@ -358,11 +358,11 @@ def _basic_credentials(value: str) -> tuple[str, str]:
 def read_grant(
     form: Mapping[str, str],
 ) -> CodeGrant | RefreshGrant | MachineGrant | AssertionGrant:
-    """What a form asks tokens for.
+    """Return the grant of a form.
 
-    Raises OAuthError: `unsupported_grant_type`, or `invalid_request` for a parameter
-    that is missing, or a verifier that can be none (RFC 7636 §4.1; one that only
-    does not fit is `invalid_grant`, §4.6).
+    Raises OAuthError: `unsupported_grant_type`, or `invalid_request` for a missing
+    parameter or a malformed verifier (RFC 7636 §4.1).  A well-formed verifier that does
+    not fit the code is `invalid_grant` (§4.6), which is not raised here.
     """
     resource = form.get("resource", "")
     match _required_value(form, "grant_type"):
@@ -395,7 +395,7 @@ def read_grant(
 
 
 def read_revocation(form: Mapping[str, str]) -> str:
-    """The token to end; OAuthError (`invalid_request`) where it is missing."""
+    """Return the token to end; OAuthError (`invalid_request`) if it is missing."""
     return _required_value(form, "token")
 
 

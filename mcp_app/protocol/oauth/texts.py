@@ -1,7 +1,7 @@
-"""Codes, access tokens and refresh tokens: how they look, and which are computed.
+"""Codes, access tokens and refresh tokens: their form, and how some are computed.
 
-What is computed comes out alike however often it is asked for: who did not hear an
-answer gets the same one again.
+Codes and later refresh tokens are computed.  So a program that missed an answer can get
+the same one again.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ def code_of(page_id: str, secret: str) -> str:
 
 
 def new_access() -> str:
-    """An access token that nobody has had before, of 50 characters."""
+    """Return a new random access token, of 50 characters."""
     return ACCESS + token_urlsafe(32)
 
 
 def is_access(text: str) -> bool:
-    """Whether it has the form of such an access token; other tokens are not as long."""
+    """Whether a text has the form of such a token; other tokens have another length."""
     return _ACCESS.fullmatch(text) is not None
 
 
 def new_refresh() -> str:
-    """The first refresh token of an app: 22 characters of its name, 43 of a secret."""
+    """Return the first refresh token of an app: 22 characters of name, 43 of secret."""
     return REFRESH + token_urlsafe(16) + token_urlsafe(32)
 
 
 def refresh_parts(text: str) -> tuple[str, str] | None:
-    """The name and the secret of a refresh token; None for what is none."""
+    """Return the name and the secret of a refresh token; None if it is none."""
     parts = _REFRESH.fullmatch(text)
     return (parts[1], parts[2]) if parts else None
 
 
 def successor(text: str, secret: str) -> str:
-    """The refresh token that follows this one, with the same name.
+    """Return the refresh token that follows this one, with the same name.
 
-    Raises ValueError for what is no refresh token.
+    Raises ValueError if the text is no refresh token.
     """
     parts = refresh_parts(text)
     if parts is None:
@@ -67,18 +67,18 @@ def _hmac_text(secret: str, purpose: str, text: str) -> str:
 
 
 # -- names -----------------------------------------------------------------------------
-# Names that programs give themselves, as text that cannot pass for more.
+# Names that programs give themselves, made safe to show.
 
 MAX_NAME_LENGTH: Final = 60
 
 _MAX_MARKS: Final = 2
-"""Marks above or below one letter: more of them reach into other lines."""
+"""The most marks above or below one letter: more would reach into other lines."""
 
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U0001d159\U000e0100-\U000e01ef]"
 )
-"""Letters, marks and symbols without a picture; their category does not tell."""
+"""Letters, marks and symbols that are invisible; their category does not show it."""
 
 _QUOTATION_MARK: Final = re.compile(
     "[\"'`\u00ab\u00b4\u00bb\u02b9-\u02bd\u02dd\u02ee\u05f3\u05f4\u2018-\u201f"
@@ -86,15 +86,15 @@ _QUOTATION_MARK: Final = re.compile(
     "\u2e1d\u2e20\u2e21\u2e42\u3003\u300c-\u300f\u301d-\u301f\ufe41-\ufe44\uff02"
     "\uff07\uff40\uff62\uff63\U0001f676-\U0001f678]+"
 )
-"""Quotation marks (Unicode's Quotation_Mark), and what looks like them."""
+"""Quotation marks (Unicode's Quotation_Mark), and characters that look like them."""
 
 
 def display_name(name: object, host: str) -> str:
-    """A name of at most 60 characters that can stand between quotation marks.
+    """Return a name of at most 60 characters that can stand between quotation marks.
 
-    Without control, bidirectional and invisible characters; quotation marks become
-    `'`, and any white space one blank.  What is no text, or nothing after that, gives
-    `host`.
+    Control, bidirectional and invisible characters are removed; quotation marks become
+    `'`, and white space becomes one blank.  If `name` is no text, or nothing is left,
+    the result is `host`.
     """
     if not isinstance(name, str):
         return host
