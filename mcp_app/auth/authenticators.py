@@ -56,10 +56,10 @@ SAME_ORIGIN: Final = "same-origin"
 
 
 def django_session(request: AuthenticationRequest) -> Principal | None:
-    """Let in who is signed in to the site; others pass by.  Blocks.
+    """Return the principal of a user who is signed in to the site, else None; blocks.
 
-    Raises Refused (403) where the CSRF token or the Origin is missing or wrong.  Which
-    origins are allowed was looked at before; Django's own check looks again.
+    Raises RequestRefused (403) if the CSRF token or the Origin is missing or wrong.
+    The allowed origins were checked before; Django's own check repeats that.
     """
     # Django's check accepts every GET; here a GET opens a stream.
     site = site_request(request, method="POST")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INCORRECT_CREDENTIALS: Final = "Incorrect authentication credentials."
 """The message if a row for the credentials, such as a user, does not exist."""
 WAIT_S: Final = 60
-"""Seconds to wait, where a limit does not say how long."""
+"""Seconds to wait, if a limit does not say how long."""
 
 
 class Bridge:

@@ -26,7 +26,7 @@ GROUPS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def missing_rights() -> dict[str, frozenset[str]]:
-    """Return what each group lacks, without those that lack nothing; one query.
+    """Return the missing rights of each group that lacks some; one query.
 
     A group that does not exist lacks all.
     """
@@ -42,7 +42,7 @@ def missing_rights() -> dict[str, frozenset[str]]:
 
 
 def complete_groups() -> list[str]:
-    """Make the groups, give each what it lacks, and take nothing away.
+    """Make the groups, give each its missing rights, and take nothing away.
 
     Returns the names of those that were made or got a right.  Raises
     `Permission.DoesNotExist` before `migrate` has made the permissions.

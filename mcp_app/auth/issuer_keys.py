@@ -64,7 +64,7 @@ key_ends = KeyEnds()
 
 
 # -- key sets --------------------------------------------------------------------------
-# The keys of an issuer: where they are, and how long they are good (RFC 7517).
+# The keys of an issuer: where they are, and how long they are valid (RFC 7517).
 #
 # A set is read again after an hour, and for an unknown key at most once a minute.  If
 # it cannot be read, the last set stays valid for a day.
@@ -166,7 +166,7 @@ def matches_key(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bo
 
 
 def build_key(entry: Mapping[str, Any], algorithm: str) -> Any:
-    """Return the PyJWK of an entry, None where it is broken."""
+    """Return the PyJWK of an entry, None if the entry is broken."""
     import jwt  # noqa: PLC0415 - an extra
 
     try:

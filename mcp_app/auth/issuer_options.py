@@ -19,7 +19,7 @@ from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.server import DEFAULT_SLUG
 
 FindUser: TypeAlias = Callable[[dict[str, Any]], object]
-"""Finds the user whom verified claims mean, or None; it may block."""
+"""Finds the user whom verified claims name, or None; it may block."""
 
 EMAIL: Final = "email"
 CHANGEABLE: Final = "preferred_username"
@@ -51,7 +51,7 @@ class IssuerOptions:
 
 
 class EntryOptions(Options, extra="ignore"):
-    """The shape of an entry, without what all entries have."""
+    """The shape of an entry, without the members that all entries have."""
 
     issuer: str = ""
     jwks: str = ""

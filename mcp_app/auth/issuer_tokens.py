@@ -175,7 +175,7 @@ MAX_ROWS: Final = 100
 
 
 def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
-    """Return who is meant, active or not; blocks, raises `AuthenticationFailed`."""
+    """Return the user, active or not; blocks, raises `AuthenticationFailed`."""
     value = claims.get(options.claim)
     if not isinstance(value, str) or not value:
         raise AuthenticationFailed(f"The token has no {options.claim}.")
@@ -225,10 +225,10 @@ logger = logging.getLogger("mcp_app.auth")
 
 
 def issuer(name: str, options: Mapping[str, Any]) -> Authenticate:
-    """Return what authenticates by an entry of `MCP["AUTHENTICATION"]`.
+    """Return the function that authenticates by an entry of `MCP["AUTHENTICATION"]`.
 
-    `options` are those of docs/settings.md.  With wrong ones nobody is let in by it;
-    the system check says why, and so does the log.
+    `options` are those of docs/settings.md.  If one of them is wrong, the entry lets
+    nobody in; the system check and the log say why.
     """
     try:
         return IssuerWay(read_options(name, options)).authenticate

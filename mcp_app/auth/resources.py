@@ -193,7 +193,7 @@ def is_audience(text: str, slug: str) -> bool:
 
 
 def metadata_of(slug: str) -> str:
-    """Return where the metadata of a server stands at its public address, or ""."""
+    """Return the URL of a server's metadata at its public address, or ""."""
     parts = urlsplit(audience_of(slug))
     if not parts.netloc:
         return ""

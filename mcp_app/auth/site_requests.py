@@ -86,7 +86,7 @@ class CallerAddresses:
 def client_address(
     peer: str, forwarded: str | None, trusted: int | Sequence[str]
 ) -> Address | None:
-    """Return the client's address; None where it is not known.
+    """Return the client's address; None if it is not known.
 
     `peer` is the address of the connection ("" for a Unix socket), `forwarded` is
     `X-Forwarded-For`: each proxy appends the address of its sender.
@@ -205,7 +205,7 @@ def unauthenticated_refusal(
 def insufficient_scope(message: str, scope: str, metadata: str = "") -> RequestRefused:
     """Return a 403 with its challenge (RFC 6750, section 3.1).
 
-    `scope` is what a token would have to allow, `metadata` the address of the server's
+    `scope` is the scope that a token needs, `metadata` the address of the server's
     metadata (RFC 9728, section 5.1), "" for none.
     """
     challenge = scope_challenge(scope, metadata)

@@ -46,7 +46,7 @@ from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.oauth.texts import is_access
 
 # -- token entries ---------------------------------------------------------------------
-# What a process knows of an access token, and the statements that read it.
+# What a process knows of an access token, and the queries that read it.
 
 KIND = ACCESS_TOKEN
 """The kind of principals whose `client` is the family of a token."""
