@@ -112,7 +112,7 @@ Thing = TypeVar("Thing")
 def stored_apart(
     using: str, store: Callable[[Sequence[Thing]], object], things: Sequence[Thing]
 ) -> list[tuple[Thing, DatabaseError]]:
-    """Store things in halves where needed; return the refused ones with the errors."""
+    """Store things, in halves if needed; return the refused ones with the errors."""
     if not things:
         return []
     try:
