@@ -85,7 +85,7 @@ class EventError(ProtocolError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurred:
-    """Something that happened, by its number; `data` is what is told of it.
+    """Something that happened, by its number; `data` is told to subscribers.
 
     `created_ms` is in milliseconds since 1970.
     """
