@@ -1,4 +1,4 @@
-"""What lint says of apps: why a client would show an empty frame."""
+"""What lint says of apps: why a client would show an empty frame in their place."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LOADED: Final = re.compile(
     r"\s*[\"'`]?\s*((?:https?:)?/[^\s\"'`)>]*)",
     re.IGNORECASE,
 )
-"""What a page loads that is not in it: `src="/static/shop.js"`."""
+"""Finds files that a page loads from elsewhere: `src="/static/shop.js"`."""
 
 
 def server_app_findings(
     title: str, definitions: Sequence[Definition]
 ) -> Iterator[Finding]:
-    """Yield tools whose page the server lacks, or hides from users of the tool."""
+    """Yield the tools whose page the server lacks, or hides from some users."""
     resources = {
         each.uri: each for each in definitions if isinstance(each, ResourceDefinition)
     }
@@ -57,7 +57,7 @@ def server_app_findings(
 
 
 def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
-    """Yield what is wrong with a page that code declares; it is made for that."""
+    """Yield what is wrong with a page that code declares; this renders the page."""
     definition, function = declared.definition, declared.function
     is_page = isinstance(definition, ResourceDefinition)
     if not is_page or not is_app(definition.mime_type):
@@ -93,7 +93,7 @@ def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
 
 
 def _is_allowed(address: str, origins: Sequence[str]) -> bool:
-    """Whether a policy names the origin of an address, perhaps as `https://*.a.com`."""
+    """Whether a policy allows the origin of an address, also by `https://*.a.com`."""
     scheme, _slashes, rest = address.partition("//")
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for origin in origins:

@@ -1,4 +1,4 @@
-"""Pages that hosts show in the place of a tool's answer: `mcp.app`, and two of ours."""
+"""Pages that hosts show in place of a tool's answer: `mcp.app`, and two of ours."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class AppOptions(DefinitionOptions, total=False):
     """What `app` takes; hosts decide what they do with it.
 
     `template` is the name of a template, or a function that returns HTML.  `csp` says
-    which other sites the page uses, `permissions` what it asks of the browser, `border`
-    whether it wants one around it, `domain` the origin that it has in the host.
+    which other sites the page uses, `permissions` what it asks of the browser.
+    `border` asks the host for a border or for none; `domain` is its origin there.
     """
 
     template: str | Callable[[], str]
@@ -73,7 +73,7 @@ class AppOptions(DefinitionOptions, total=False):
 def read_app_options(uri: str, options: AppOptions) -> tuple[Any, dict[str, Any]]:
     """Return the template of an app, and the options of its resource.
 
-    Raises `RegistrationError` for what hosts would not show.
+    Raises `RegistrationError` if hosts would not show the app.
     """
     check_options(f"mcp.app({uri!r})", "app", AppOptions, options)
     values: dict[str, Any] = dict(options)
@@ -109,7 +109,7 @@ def _app_problems(
 
 
 def app_renderer(template: str, uri: str, module: str) -> Callable[[], str]:
-    """Return a function that renders a template; errors name it as code of a module."""
+    """Return a function that renders a template; errors show it as code of `module`."""
 
     def render_app() -> str:
         return render_page(template)
@@ -120,7 +120,7 @@ def app_renderer(template: str, uri: str, module: str) -> Callable[[], str]:
 
 
 def render_page(template: str) -> str:
-    """Return a template as the page of an app; ValueError for one that is too long."""
+    """Return the page that a template renders; ValueError if the page is too long."""
     html = render_to_string(template)
     size, limit = len(html.encode()), mcp_settings.limits.text
     if size > limit:
@@ -133,7 +133,7 @@ def render_page(template: str) -> str:
 def our_apps(
     tags: Mapping[str, Collection[str]],
 ) -> Iterator[tuple[ResourceDefinition, Runnable[object]]]:
-    """Yield our pages of these addresses; each bears the tags of the tools it shows."""
+    """Yield our pages for the URIs in `tags`; each gets the tags that stand there."""
     for uri in tags.keys() & _OURS.keys():
         title, description, template = _OURS[uri]
         definition = ResourceDefinition(
@@ -159,5 +159,5 @@ def _page_runnable(template: str) -> Runnable[object]:
 
 
 def our_app_title(uri: str) -> Label:
-    """Return what staff call one of our pages, "" if it is none of ours."""
+    """Return the title of one of our pages for staff; "" for any other page."""
     return _OURS[uri][0] if uri in _OURS else ""

@@ -1,4 +1,4 @@
-"""Imports the modules in which apps declare, and keeps what stops one of them."""
+"""Imports the modules in which apps declare things, and records failed imports."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
 
 MAX_TEXT_LENGTH: Final = 500
-"""Characters of the text of an exception."""
+"""Characters of an exception's text that are kept."""
 _IMPORTING: Final = frozenset(
     [__name__, "importlib", "importlib._bootstrap", "importlib._bootstrap_external"]
 )
-"""Modules that do nothing but import."""
+"""Modules that only import other modules."""
 
 
 def import_modules(registry: Registry, configs: Iterable[AppConfig], name: str) -> None:
     """Import the module of this name from each app that has one.
 
-    One that fails is a problem of the registry; what it declared before stays.
+    The registry records a failed import as a problem; earlier declarations stay.
     """
     with collecting(registry.problems):
         for config in configs:
@@ -57,7 +57,7 @@ def _has_submodule(package: ModuleType, name: str) -> bool:
     try:
         return module_has_submodule(package, name)
     except Exception:
-        # The package around a dotted name stops, too.
+        # The parent package of a dotted name cannot be imported either.
         return True
 
 
@@ -105,16 +105,16 @@ def _repair_advice(error: Exception) -> str:
 
 
 # -- fingerprint -----------------------------------------------------------------------
-# The digest of what code declares: two processes that differ run different code.
+# The digest of what code declares: if two processes differ, their code differs.
 
 
 def fingerprint(registry: Registry) -> str:
     """Return the digest of all that code declares, and of the functions behind it.
 
-    What these functions call is not in it.
+    Functions that these functions call are not in the digest.
     """
     lines: list[object] = []
-    # Tools of toolsets are made when they are asked for.
+    # `registry.tools` makes the tools of toolsets; `vars` has only those made so far.
     for name, declared in {**vars(registry), "declared_tools": registry.tools}.items():
         for key, each in declared.items():
             if isinstance(each, Declaration):
@@ -135,7 +135,7 @@ def _function_code(function: RegisteredFunction | ReadyFunction) -> object:
 
 
 def _comparable_value(value: Any) -> object:
-    """Return what is the same in every process that runs the same code."""
+    """Return a form of a value that is equal in all processes with the same code."""
     if isinstance(value, str | int | float | None):
         return repr(value)
     if isinstance(value, Mapping | set | frozenset):
@@ -146,5 +146,5 @@ def _comparable_value(value: Any) -> object:
         members = value.co_code.hex(), value.co_names, value.co_consts
     elif is_dataclass(value) and not isinstance(value, type):
         members = [getattr(value, each.name) for each in fields(value)]
-    # Of anything else only the type is compared.
+    # Any other value is compared by its type alone.
     return [type(value).__qualname__, *map(_comparable_value, members)]

@@ -1,7 +1,7 @@
 """Resources that show instances of a model: their clients hear of each save.
 
-Whether somebody watches is never asked where the site saves: a subscription that
-commits between the question and the site's commit would never be told.
+Each save is recorded, also if nobody watches.  A check for subscriptions would miss
+one that commits after the check and before the save.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcp_app.protocol.uri_templates import UriTemplate
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A resource, or the resources of a template, and the model that they show."""
+    """A resource or a template, and the model whose instances it shows."""
 
     uri: str
     model: type[Model]
@@ -45,8 +45,8 @@ class Binding:
 def bind_model(owner: str, uri: str, model: object) -> Binding | None:
     """Bind a resource, or a template, to a model.
 
-    Raises `RegistrationError` where instances cannot say which URI shows them; returns
-    None for what is no template, which the declaration tells.
+    Raises `RegistrationError` if instances lack an attribute that the URI needs.
+    Returns None for a broken template: the declaration reports it.
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise RegistrationError(
@@ -77,7 +77,7 @@ def connect_signals(bindings: Iterable[Binding]) -> None:
     for binding in bindings:
         tell: Any = partial(_record_change, binding)
         for signal in (post_save, post_delete):
-            # Without a sender: a proxy of the model, and a subclass, send their own.
+            # No `sender`: signals of proxies and subclasses have their own class there.
             signal.connect(tell, weak=False, dispatch_uid=f"mcp_app {binding.uri}")
 
 

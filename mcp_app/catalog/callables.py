@@ -1,4 +1,4 @@
-"""Functions as user code writes them: what they take, and how they are run."""
+"""Functions of user code: their parameters, and how they are run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """A function, and what can be read off it.
+    """A function, and what its code tells of it.
 
     `context` names the parameter that takes the Context; it is not among the
     `parameters`.  `run` takes all of them by keyword.
@@ -120,7 +120,7 @@ def inspect_function(function: Function) -> Inspection:
 
 
 def layers_of(function: object) -> Iterator[object]:
-    """Yield the function, and what its partials, wrappers and methods stand for."""
+    """Yield the function, then what is inside of partials, wrappers and methods."""
     inner: object | None = function
     while inner is not None:
         yield inner
@@ -272,14 +272,14 @@ def _by_keyword(function: Function, parameters: list[Parameter]) -> Function:
 def build_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Rule:
     """Return a function as a rule; by default its key is its own name.
 
-    Raises `RegistrationError` for what could not be asked.
+    Raises `RegistrationError` if it cannot be called as a rule.
     """
     name = qualified_name(function)
     inner: object = function
     while isinstance(inner, partial):
         inner = inner.func
     called = getattr(type(inner), "__call__", None)  # noqa: B004 - not whether
-    # A coroutine is true whatever the rule says.
+    # A coroutine object is always true: an async rule would let everybody in.
     if any(map(inspect.iscoroutinefunction, (inner, called))):
         raise RegistrationError(
             f"{name}: a rule runs in a thread. Write it with def, not async def."
@@ -297,7 +297,7 @@ def build_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Ru
 def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:
     """Return the rule that the user has a permission for the instance that is read.
 
-    Raises `RegistrationError` where no variable says which instance that is.
+    Raises `RegistrationError` if the variables of the URI cannot find the instance.
     """
     if binding is None or binding.template is None:
         raise RegistrationError(
@@ -320,7 +320,7 @@ def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:
         try:
             rows = list(model._default_manager.filter(**values)[:2])
         except (TypeError, ValueError, ValidationError):
-            # A text that no such column has.
+            # The text cannot be a value of the column.
             return False
         has = getattr(request.user, "has_perm", None)
         return len(rows) == 1 and has is not None and bool(has(permission, rows[0]))

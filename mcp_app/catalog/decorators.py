@@ -1,4 +1,4 @@
-"""What decorators are told, turned into definitions and checked at import."""
+"""The options of decorators, turned into definitions and checked at import."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ RowEvent: TypeAlias = Literal["created", "changed", "deleted"]
 class RunOptions(TypedDict, total=False):
     """How a function is run.
 
-    `atomic` of None follows the database's ATOMIC_REQUESTS; `database` runs an async
-    function in a thread of its own, where the ORM's async methods have connections of
-    the call's own.
+    If `atomic` is None, the database's ATOMIC_REQUESTS counts.  `database` runs an
+    async function in a thread of its own, so that the ORM's async methods use
+    connections of this call alone.
     """
 
     atomic: bool | None
@@ -60,8 +60,8 @@ class RunOptions(TypedDict, total=False):
 class DefinitionOptions(RunOptions, total=False):
     """What all decorators of definitions take; `timeout` is in seconds.
 
-    Who uses it has the `permission`, is in one of the `groups`, and the `rule` lets
-    them: a function `(AccessRequest) -> bool`, or the key of one.
+    A user needs the `permission`, and must be in one of the `groups`.  The `rule` must
+    agree, too: it is a function `(AccessRequest) -> bool`, or the key of one.
     """
 
     name: str | None
@@ -78,19 +78,19 @@ class DefinitionOptions(RunOptions, total=False):
 
 
 class ToolOptions(DefinitionOptions, total=False):
-    """The hints are the protocol's; schemas stand in for those of the signature.
+    """The hints are the protocol's; schemas replace those of the signature.
 
-    One person may call it `calls_per_minute` times, None for the site's rate.
+    One person may call the tool `calls_per_minute` times; None means the site's rate.
 
     `task` lets it run in the background: "optional" if the client can, "required"
-    always.  With `rerun` it runs again if its worker dies, with None if it is read-only
-    or idempotent.  With `ask_first` a call becomes a task at `ctx.as_task()`.
+    always.  `rerun` says whether it runs again if its worker dies; None: if it is
+    read-only or idempotent.  With `ask_first` a call becomes a task at `ctx.as_task()`.
 
-    With `approval` a person agrees before it runs: "self", the calling user on this
-    site, or "other", another person; an `Approval` says more.
+    With `approval` a person must agree before it runs: "self", the calling user on this
+    site, or "other", another person.  An `Approval` has further options.
 
-    `app` is the URI of the page that hosts show in the place of its answer; with
-    `app_only` the page calls it, and hosts keep it from the model.
+    `app` is the URI of the page that hosts show in place of its answer.  With
+    `app_only`, only that page calls the tool: hosts do not show it to the model.
     """
 
     read_only: bool | None
@@ -111,9 +111,9 @@ class ToolOptions(DefinitionOptions, total=False):
 class ResourceOptions(DefinitionOptions, total=False):
     """`size` is in bytes; `ttl_ms` and `public` are hints for caches.
 
-    `model` is the one whose instances the resource shows: clients that watch it are
-    told of each save and deletion.  `object_permission` is one that the user must
-    have for the instance that is read (`has_perm(permission, instance)`).
+    The resource shows instances of `model`: clients that watch it are told of each
+    save and deletion.  The user must have the `object_permission` for the instance
+    that is read (`has_perm(permission, instance)`).
     """
 
     model: type[Any] | None
@@ -128,14 +128,14 @@ class ResourceOptions(DefinitionOptions, total=False):
 class ModelOptions(TypedDict, total=False):
     """What `open_model` takes beside fields and rows.
 
-    Whoever uses what a row makes of the model needs the `permission`, by default
-    Django's to view it, and those of the `permissions` of single fields that it names.
-    `text` is the field that stands for a row where others refer to it, by default the
-    first text of the fields, else the key.  `scope` says for staff whose rows there
-    are, by default in the first line of the docstring of `rows`.
+    Callers of a query need the `permission`, by default Django's view permission.  They
+    also need those of the `permissions` whose fields the query names.  `text` is the
+    field that stands for a row where others refer to it, by default the first text of
+    the fields, else the key.  `scope` tells staff whose rows these are, by default by
+    the first line of the docstring of `rows`.
 
-    Each of the `events` of a row is written into the outbox, so that staff can make
-    event types of it.  Of the columns in `watch` it is noted whether they changed.
+    The `events` of rows are written into the outbox, so that staff can make event types
+    of them.  An event also notes which of the columns in `watch` changed.
     """
 
     permission: str | None
@@ -148,7 +148,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 class RuleOptions(TypedDict, total=False):
-    """With `arguments` a rule is asked at each call, too, with its arguments."""
+    """With `arguments`, each call asks the rule again, with the call's arguments."""
 
     arguments: bool
 
@@ -167,7 +167,7 @@ def declared_tool(function: RegisteredFunction, options: ToolOptions) -> Declare
     check_options(function.qualified_name, "tool", ToolOptions, options)
     values: dict[str, Any] = dict(options)
     hints = {name: values[name] for name in _HINTS & values.keys()}
-    # Even if a schema replaces the types, they say how results are written.
+    # Raises for a bad return type: also if a schema replaces it, it writes the results.
     function.tool_runnable()
     for name in _SCHEMAS:
         if values.get(name) is None:
@@ -274,7 +274,7 @@ def _checked_declaration(
 
 
 def definition_problems(definition: Definition) -> Iterator[str]:
-    """Yield what is wrong with a definition, beside its name and its URI."""
+    """Yield what is wrong with a definition, except with its name and its URI."""
     permissions = map(rules.permission_problem, definition.demands.permissions)
     tags = map(rules.tag_problem, sorted(definition.tags))
     yield from filter(
@@ -374,7 +374,7 @@ def _from_text(member: JsonObject, schema: JsonObject) -> bool:
 def _check_variables(
     function: RegisteredFunction, uri: str, variables: Sequence[str]
 ) -> None:
-    """A variable needs a parameter to go to; a parameter may have a default."""
+    """Refuse a variable without a parameter, and a required parameter without one."""
     schema = function.signature.input_schema
     unknown = [name for name in variables if name not in schema["properties"]]
     missing = [name for name in schema.get("required", ()) if name not in variables]

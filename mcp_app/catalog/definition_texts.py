@@ -1,4 +1,4 @@
-"""Texts of definitions: what they cost a model, and how they are searched."""
+"""Texts of definitions: how many tokens they take, and how they are searched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.revisions import LATEST, Revision
 
 # -- token cost ------------------------------------------------------------------------
-# What a definition shows to clients: its texts, and the tokens that they take.
+# The texts of a definition that clients get, and the tokens that they take.
 
 CHARACTERS_PER_TOKEN: Final = 4
 
@@ -40,10 +40,10 @@ _SHOW: Mapping[type[Definition], Callable[[Any, Revision], JsonObject]] = {
 
 
 def tokens(definition: Definition) -> int:
-    """Estimate what a definition takes of a model's memory in a list.
+    """Estimate how many tokens of a model's context a definition takes in a list.
 
-    About 4 characters of its entry, as the newest revision has it, make a token.
-    What has no JSON form, and cannot be listed, takes nothing.
+    A token is about 4 characters of its list entry in the newest revision.  A
+    definition without a JSON form cannot be listed, and takes 0.
     """
     entry = _SHOW[type(definition)](definition, LATEST)
     return estimate_tokens(_json_bytes(entry).decode())
@@ -55,7 +55,7 @@ def estimate_tokens(text: str) -> int:
 
 
 class DefinitionText(NamedTuple):
-    """A text of a column; `place` says where in it, `lines` if it may have several."""
+    """A text in a column; `place` says where, `lines` if it may have several lines."""
 
     field: str
     text: str
@@ -66,7 +66,7 @@ class DefinitionText(NamedTuple):
 def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
     """Yield all texts that clients get, those inside JSON with their places.
 
-    JSON in which no text could hide anything yields nothing.
+    JSON that is visible ASCII without escapes is left out: nothing can hide in it.
     """
     yield DefinitionText("name", definition.name)
     yield DefinitionText("title", str(definition.title))
@@ -117,16 +117,16 @@ def prose_texts(definition: Definition) -> Iterator[tuple[str, str]]:
 
 def _texts_inside(field: str, value: object) -> Iterator[DefinitionText]:
     encoded = _json_bytes(value)
-    # Controls are written with a backslash, but for DEL.
+    # JSON writes each control character but DEL with a backslash.
     if encoded.isascii() and b"\\" not in encoded and b"\x7f" not in encoded:
         return
-    # It is dumped first: lazy texts, enumerations and models of code become strings.
+    # The encoded form is read: there, lazy texts, enumerations and models are strings.
     for path, text in _json_strings(json.loads(encoded), ()):
         yield DefinitionText(field, text, True, visible(jsonrpc.path_text(path)))
 
 
 def _json_bytes(value: object) -> bytes:
-    # Another rule reports what is no JSON.
+    # Another rule reports values that have no JSON form.
     try:
         return jsonrpc.write(value)
     except jsonrpc.UnserializableValue:
@@ -149,12 +149,12 @@ def _json_strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 # -- search index ----------------------------------------------------------------------
 # Full-text search in the tools of one list, by SQLite's FTS5 in memory.
 #
-# There is an index for each list that some callers see, so that neither the order nor
-# the number of results tells anything of tools that others see.
+# Callers who see different lists use different indexes.  So neither the order nor the
+# number of results tells callers anything about tools that they cannot see.
 
 MAX_WORDS: Final = 50
 MAX_COLUMN_LENGTH: Final = 20_000
-"""Characters of a column that are looked at."""
+"""Characters of a column that are indexed."""
 
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE tools USING"
@@ -176,7 +176,7 @@ _VERBS: Final = {
     **dict.fromkeys(("read", "show", "view"), "get"),
     "remove": "delete",
 }
-"""Words of APIs, by the words of people."""
+"""Verbs that names of tools have, by the words that people use."""
 _HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
 
 
@@ -194,10 +194,10 @@ def has_full_text() -> bool:
 
 
 class SearchIndex:
-    """The index of some tools; building it blocks, and asking hardly does."""
+    """The index of some tools; building it takes long, a search is quick."""
 
     def __init__(self, tools: Iterable[ToolDefinition]) -> None:
-        # It is built in a thread, and asked on the loop.
+        # A thread builds the index; the event loop searches it.
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         self._database.execute(_TABLE)
         rows = (
@@ -214,11 +214,11 @@ class SearchIndex:
         words = _WORD.findall(_HUMP.sub(r"\1 \2", query))[:MAX_WORDS]
         if not words:
             return [], 0
-        # Each word is quoted: none of them is an operator.
+        # Each word is quoted, so that FTS5 takes none of them as an operator.
         match = " OR ".join(f'"{word}"' for word in words)
         verbs = {_VERBS[word.lower()] for word in words if word.lower() in _VERBS}
         better = f"({match}) AND ({' OR '.join(sorted(verbs))})"
-        # A verb puts a tool higher, but finds none by itself.
+        # A verb ranks the tools that have it higher, but adds none to the results.
         ranked = f"{match} OR ({better})" if verbs else match
         places = [row[0] for row in self._database.execute(_FIND, (ranked, limit))]
         ((total,),) = self._database.execute(_COUNT, (match,))

@@ -1,4 +1,4 @@
-"""Django's models and querysets as types: no client sends them, and none reads them."""
+"""Refuses Django's models and querysets as types of parameters and results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _inner_row_type(annotation: Annotation) -> type | None:
 
 
 def _hint_parts(annotation: Annotation, visited: set[int]) -> Iterator[Annotation]:
-    """Yield a hint and all that it is made of, with the fields of classes."""
+    """Yield a hint and all its parts, also the hints of the fields of classes."""
     if id(annotation) in visited:
         return
     visited.add(id(annotation))

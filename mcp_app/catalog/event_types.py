@@ -1,4 +1,4 @@
-"""Event types that code declares: a class, what clients may ask by, and who is told."""
+"""Event types that code declares: a class, its filters, and who gets the events."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ Match: TypeAlias = Callable[[Any, AccessRequest], bool]
 
 
 class EventOptions(TypedDict, total=False):
-    """What `mcp.event` takes beside the name; `description` is the docstring's.
+    """What `mcp.event` takes beside the name; `description` replaces the docstring.
 
-    Each of the `filters`, names of fields, is an argument by which clients subscribe to
-    some events alone.  `match` says so of anything else: `(event, AccessRequest) ->
-    bool`, with the subscriber and its arguments, which `input_schema` describes.  With
-    `own` callers are told of what their own calls did.
+    The `filters` are names of fields.  Each is an argument by which clients choose
+    events.  For any other choice there is `match`, `(event, AccessRequest) -> bool`.
+    Its request has the subscriber and the arguments of `input_schema`.  With
+    `own`, callers are also told of events that their own calls caused.
     """
 
     description: str
@@ -70,7 +70,7 @@ def _lazy_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeclaredEvent:
-    """An event type of a class: its definition, and what runs to choose events."""
+    """An event type of a class: its definition, and what chooses the events to tell."""
 
     definition: EventDefinition
     cls: type
@@ -85,7 +85,7 @@ class DeclaredEvent:
         """Return an event as JSON; raise ValueError if it has no such form."""
         name = self.definition.name
         try:
-            # The schema below judges, so that a lazy text may stand for a text.
+            # The schema below checks the value, so that a lazy text counts as a text.
             plain = self.types.dump_python(
                 event, mode="json", by_alias=True, warnings=False, fallback=_lazy_text
             )
@@ -104,17 +104,17 @@ class DeclaredEvent:
             text = f"{each.path}: {each.message}"
             raise ValueError(f"This is no event {name!r}: {text}")
         if self.run.context is not None:
-            # If `match` could not read it, nobody would be told of it.
+            # If `match` could not read the event, nobody would be told of it.
             self.types.validate_json(data)
         return data
 
 
 def audience_keys(to: Iterable[object]) -> list[str]:
-    """Return the keys of users, or of their rows; raise ValueError for too many."""
+    """Return users as keys: `to` has users or their keys.  ValueError for too many."""
     if isinstance(to, (str, bytes)):
-        # Each of its characters would be the key of somebody else.
+        # A string is iterable: each character would count as the key of a user.
         raise ValueError(f"to is {to!r:.80}. It must be a list of users or their keys.")
-    # They can be imported only where the app registry is ready.
+    # Both can be imported only after the app registry is ready.
     from django.contrib.auth import get_user_model  # noqa: PLC0415
     from django.db.models import Model  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def audience_keys(to: Iterable[object]) -> list[str]:
 
 
 def check_event_id(event_id: str) -> None:
-    """Raise ValueError for what cannot be the source's own id of an event."""
+    """Raise ValueError if a text cannot be the id of an event."""
     if event_id and not _EVENT_ID.fullmatch(event_id):
         raise ValueError(
             f"The id of the event is {event_id!r:.80}. Webhooks send it as a header: it"
@@ -142,7 +142,7 @@ def check_event_id(event_id: str) -> None:
 
 
 def declared_event(cls: type, name: str, options: EventOptions) -> DeclaredEvent:
-    """Return the event type of a class; raise `RegistrationError` if it is none."""
+    """Return the event type of a class; `RegistrationError` if it cannot be one."""
     owner = qualified_name(cls)
     check_options(owner, "event", EventOptions, options)
     types = type_adapter(owner, cls)
@@ -188,7 +188,7 @@ def declared_event(cls: type, name: str, options: EventOptions) -> DeclaredEvent
 def _description(cls: type, options: EventOptions) -> str:
     if "description" in options:
         return options["description"]
-    # A dataclass without a docstring has its signature as one.
+    # Python gives a dataclass without a docstring its signature as docstring.
     text = inspect.getdoc(cls) or ""
     return "" if text.startswith(f"{cls.__name__}(") else text
 
@@ -211,7 +211,7 @@ def _input_schema(
 
 
 def _filter_schema(field: JsonObject) -> JsonObject:
-    """Return the schema of a value to choose by, or of a list of such values."""
+    """Return the schema of a filter: a value of the field, or a list of values."""
     value = {name: each for name, each in field.items() if name != "description"}
     either = [value, {"type": "array", "items": value, "minItems": 1}]
     about = {"description": field["description"]} if "description" in field else {}
@@ -250,7 +250,7 @@ def _fits(value: object, wanted: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _MatchingChooser:
-    """Chooses by a function of the site, in a thread."""
+    """Chooses events by a function of the site, which runs in a thread."""
 
     name: str
     filters: Sequence[str]
@@ -277,7 +277,7 @@ class _MatchingChooser:
         return [each for each in fitting if self._is_match(each, request)]
 
     def _is_match(self, occurred: Occurred, request: AccessRequest) -> bool:
-        """Ask the function; if it fails, nobody is told of the event."""
+        """Ask the function; if it fails, the subscriber is not told of the event."""
         try:
             event = self.types.validate_json(jsonrpc.write(occurred.data))
             return self.match(event, request) is True

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Level(Enum):
-    """What a finding prevents; if it prevents saving, it is an error of the form."""
+    """How serious a finding is."""
 
     MUST_FIX = "must-fix"
     ADVICE = "advice"
@@ -61,7 +61,7 @@ class Finding:
     message: str
 
     def as_advice(self) -> Finding:
-        """Return the same finding where nothing waits to be published."""
+        """Return the same finding as advice: nothing waits to be published."""
         return replace(self, level=Level.ADVICE)
 
 
@@ -74,7 +74,7 @@ def advice(rule: str, field: str, message: str) -> Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings with the worst first, otherwise as they came."""
+    """Return findings with the worst first, otherwise in the given order."""
     return sorted(findings, key=lambda each: each.level is Level.ADVICE)
 
 
@@ -136,7 +136,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "parameter-refused": 165,
     }
 )
-"""All rules, each with its number in the ids of system checks; none is used again."""
+"""All rules, with their numbers in the ids of system checks; never reuse a number."""
 
 
 def count_text(number: int) -> str:
@@ -145,7 +145,7 @@ def count_text(number: int) -> str:
 
 
 # -- problems --------------------------------------------------------------------------
-# What cannot be served, with its place: collected while modules are imported.
+# Declarations that cannot be served, with their places.
 #
 # While `collecting` runs, a decorator that refuses a function records one sentence and
 # returns the function unchanged, so that the module goes on.  At any other time it
@@ -192,19 +192,19 @@ _collecting: ContextVar[Problems | None] = ContextVar("collecting", default=None
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where something is declared, and in which load of its module."""
+    """Where something is declared, and which import of the module declared it."""
 
     place: Place
     load: CodeType | None
 
     def is_same_load(self, other: Origin) -> bool:
-        """Whether the body of one module declares both, without a load in between."""
+        """Whether one import of a module declares both; a reload is another import."""
         return self.load is not None and self.load is other.load
 
 
 @contextmanager
 def collecting(problems: Problems) -> Iterator[None]:
-    """Let the decorators of the registry that has these record further ones."""
+    """Let decorators add problems to these inside the block, instead of raising."""
     token = _collecting.set(problems)
     try:
         yield
@@ -218,18 +218,18 @@ def record_problem(problems: Problems, place: Place, sentence: str) -> None:
 
 
 def origin_of(module: str) -> Origin:
-    """Return where the code is that declares a function of a module just now."""
+    """Return the origin of what code is declaring now, for a function of `module`."""
     loads = (
         frame.f_code
         for frame in _calling_frames()
-        # Each load of a module makes its code anew.
+        # Each import of a module makes a new code object.
         if frame.f_code.co_name == "<module>" and _module_name(frame) == module
     )
     return Origin(_calling_place(), next(loads, None))
 
 
 def calling_module() -> str:
-    """Return the name of the module whose code calls the registry just now."""
+    """Return the name of the module whose code is calling the registry."""
     return _module_name(_calling_frame())
 
 
@@ -246,7 +246,7 @@ def _calling_frame() -> FrameType:
 
 
 def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
-    """Let a decorator of a registry record what it refuses, if that is collected."""
+    """Let a decorator of a registry record its errors while `collecting` runs."""
 
     signature = inspect.signature(method)
 
@@ -259,7 +259,7 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
             declare = method(*arguments, **options)
         except Exception as error:
             if all(isinstance(argument, str) for argument in arguments[1:]):
-                # The argument that follows is the function, which the sentence names.
+                # The function comes next, and the sentence must name it.
                 kept = _collectable_error(problems, error)
                 return _recording_decorator(
                     problems, partial(_raise_for_function, kept)
@@ -274,7 +274,7 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
 def recording_call(
     method: Callable[Arguments, None],
 ) -> Callable[Arguments, None]:
-    """Do the same for a method that is no decorator."""
+    """Do the same as `recording` for a method that is no decorator."""
 
     signature = inspect.signature(method)
 
@@ -303,12 +303,12 @@ def _check_count(
 
 
 def _method_text(name: str) -> str:
-    """Return how code calls a method of a registry: decorators have an @."""
+    """Return a method as code writes it: `mcp.app`, or `@mcp.tool` for a decorator."""
     return f"{'@' if _USAGE[name].startswith('@') else ''}mcp.{name}"
 
 
 def check_text(value: object, decorator: str, what: str) -> None:
-    """Raise if a decorator without its brackets would swallow the function."""
+    """Raise if the first argument is no text, as in a decorator without brackets."""
     if not isinstance(value, str):
         raise RegistrationError(
             f"@mcp.{decorator} got {_value_text(value)}. It takes a {what}, as in"
@@ -322,7 +322,7 @@ def _value_text(value: object) -> str:
 
 
 def qualified_name(function: object) -> str:
-    """Return by which name a function is found in the code."""
+    """Return the name by which a reader finds a function in the code."""
     module = getattr(function, "__module__", "")
     return f"{module}.{getattr(function, '__qualname__', repr(function))}"
 
@@ -372,15 +372,15 @@ def _module_name(frame: FrameType) -> str:
 
 
 # -- options ---------------------------------------------------------------------------
-# What decorators are told, against the types that they take.
+# The options of decorators are checked against the types that they accept.
 
 
 def check_options(
     owner: str, decorator: str, accepted: type, options: Mapping[str, Any]
 ) -> None:
-    """Raise `RegistrationError` where a TypedDict has no such option, or another type.
+    """Raise `RegistrationError` if a TypedDict lacks an option, or has another type.
 
-    One wrong value would otherwise break lists for all who ask, and later.
+    Without this check, one wrong value would later break lists for all clients.
     """
     problems = [
         problem

@@ -1,4 +1,4 @@
-"""Fields of a form as the protocol knows them: texts, numbers, yes or no, choices.
+"""Fields of a form as the protocol has them: texts, numbers, booleans, choices.
 
 `PrimitiveSchemaDefinition` of client/elicitation, 2025-11-25.
 """
@@ -30,15 +30,15 @@ _DEFAULTS: Mapping[str, tuple[type, ...]] = {
 
 
 class UnfitForm(TypeError):
-    """A form has a field that no client can be asked for."""
+    """A form has a field that clients cannot show."""
 
 
 def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     """Return a field as the protocol allows it; raise `UnfitForm` if it cannot.
 
-    Members beyond the protocol's are refused where the schema must be `exact`, and
-    left out where something else will check the answer, too.  A `pattern` stays in
-    an exact schema for the check of the answer; clients never see it.
+    If the schema must be `exact`, members that the protocol lacks are refused; else
+    they are left out, because something else checks the answer, too.  A `pattern` stays
+    in an exact schema to check the answer; clients never see it.
     """
     example = _DEFAULTS.get(str(schema.get("type")), (str,))[0]()
     if names_secret(name, example, FIELDS) or schema.get("format") == "password":
@@ -67,7 +67,7 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
 
 
 def missing_choices(schema: JsonObject) -> list[object]:
-    """Return the values of a field's default that are none of its choices."""
+    """Return the values in a field's default that are not among its choices."""
     around, default = schema.get("items", schema), schema.get("default")
     titled = around.get("oneOf", around.get("anyOf"))
     if default is None or (titled is None and "enum" not in around):
@@ -78,7 +78,7 @@ def missing_choices(schema: JsonObject) -> list[object]:
 
 
 def _without_null(name: str, schema: JsonObject) -> JsonObject:
-    """What may be null may be left out instead."""
+    """Return the schema without null: clients leave such a field out instead."""
     if "anyOf" not in schema:
         return schema
     kinds = [each for each in schema["anyOf"] if each.get("type") != "null"]
@@ -177,7 +177,7 @@ def _check_titled(name: str, choices: object) -> None:
 
 
 def _with_fitting_default(schema: JsonObject) -> JsonObject:
-    """A default that JSON writes in another way (a Decimal) is no answer."""
+    """Return the schema without its default, if that has a wrong type (a Decimal)."""
     default, wanted = schema.get("default"), _DEFAULTS[schema["type"]]
     if not isinstance(default, wanted) or (
         isinstance(default, bool) and bool not in wanted

@@ -1,7 +1,7 @@
-"""What a browser would send of a form, from the form's own objects.
+"""What a browser would send for a form, made from the form's own objects.
 
-A named value takes the place of what the page shows.  Options of selects are never
-read: they may be a million.
+A given value replaces the one that the page shows.  Options of selects are never
+read: there may be a million of them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mcp_app.interface.log_secrets import hide_members
 
 Pair: TypeAlias = tuple[str, str]
 Bound: TypeAlias = Any
-"""A `BoundField`; the stubs know less of each than its class has."""
+"""A `BoundField`; the type stubs lack members of its subclasses."""
 
 _SEVERAL: Final = (forms.MultipleChoiceField, forms.ModelMultipleChoiceField)
 _IN_PARTS: Final = (forms.MultiWidget, forms.SelectDateWidget)
-"""Widgets that drop a text which they cannot read, so that the form never sees it."""
+"""Widgets that drop a text that they cannot read, so that the form never sees it."""
 
 
 class UnfitValue(ValueError):
-    """A browser could not send this value; the message says what it must be."""
+    """A browser could not send this value; the message says which values it could."""
 
 
 def page_pairs(field: Bound) -> Iterator[Pair]:
-    """Yield what a browser sends for a field as its page shows it."""
+    """Yield what a browser sends for a field if nobody changes its value."""
     if _is_submitted(field):
         widget = inner_widget(field.field.widget)
         hides = isinstance(widget, forms.PasswordInput) and not widget.render_value
@@ -42,7 +42,7 @@ def page_pairs(field: Bound) -> Iterator[Pair]:
 
 
 def pairs_with_value(field: Bound, value: object) -> Iterator[Pair]:
-    """Yield what a browser sends for a field into which somebody puts a value.
+    """Yield what a browser sends for a field after somebody enters a value.
 
     The value is JSON; texts of dates and times are ISO 8601.  Raises `UnfitValue`.
     """
@@ -56,7 +56,7 @@ def pairs_with_value(field: Bound, value: object) -> Iterator[Pair]:
 
 
 def is_secret(field: Bound) -> bool:
-    """Whether a field is for a secret, which a tool neither shows nor sets."""
+    """Whether a field holds a secret: tools neither show nor set it."""
     model = type(getattr(field.form, "instance", None))
     is_password = isinstance(inner_widget(field.field.widget), forms.PasswordInput)
     return is_password or is_secret_name(field.name, model)
@@ -65,7 +65,7 @@ def is_secret(field: Bound) -> bool:
 def is_settable(field: Bound) -> bool:
     """Whether a tool may put a value into a field."""
     is_file = isinstance(field.field, forms.FileField)
-    # If JSON has a secret, a tool sees only a part of it, so it may not replace it.
+    # A tool sees JSON without its secrets, so it must not replace such a value.
     has_secret = hide_members(field.initial) != field.initial
     return _is_submitted(field) and not (is_file or has_secret or is_secret(field))
 
@@ -77,7 +77,7 @@ def _is_submitted(field: Bound) -> bool:
 
 
 def _hidden_pairs(field: Bound) -> Iterator[Pair]:
-    """Yield the initial value that a page holds, to see what was changed."""
+    """Yield the hidden initial value, by which Django sees whether a value changed."""
     if field.field.show_hidden_initial:
         widget = field.field.hidden_widget()
         widget.is_localized = field.field.localize
@@ -103,13 +103,13 @@ def _widget_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
     elif not isinstance(widget, forms.FileInput):
         formatted = widget.format_value(value)
         several = formatted if isinstance(formatted, list | tuple) else [formatted]
-        # Of radio buttons none may be on; a select always sends something.
+        # Without a chosen radio button a browser sends nothing; a select always sends.
         is_radio = isinstance(widget, forms.RadioSelect)
         yield from ((name, _text(each)) for each in several if each or not is_radio)
 
 
 def _part_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
-    """Yield those of several widgets that hold one value."""
+    """Yield the pairs of a widget that has several inputs for one value."""
     values = value if isinstance(value, list | tuple) else widget.decompress(value)
     parts = zip(widget.widgets_names, widget.widgets, values, strict=False)
     for suffix, part, each in parts:
@@ -125,7 +125,7 @@ def _text(value: object) -> str:
 
 
 def _python_value(field: Any, value: object) -> Any:
-    """Return what the widget of a field shows for a value of JSON."""
+    """Convert a JSON value into the one that the widget of a field shows."""
     if isinstance(field, forms.BooleanField) and not isinstance(value, bool | None):
         raise UnfitValue("it must be true or false")
     if isinstance(value, str):
@@ -163,7 +163,7 @@ def _read_text(field: Any, text: str) -> Any:
 
 
 def _local_time(text: str) -> datetime | None:
-    """Return a time as the page shows it: in the zone of its middleware."""
+    """Return a time in the zone that is active, as the page shows it."""
     time = parse_datetime(text)
     if time is not None and timezone.is_aware(time):
         return timezone.make_naive(time)
@@ -177,7 +177,7 @@ _READERS: Final[dict[type, tuple[Callable[[str], Any], str]]] = {
     forms.DateTimeField: _TIME,
     forms.DateField: (parse_date, "2026-01-31"),
     forms.TimeField: (parse_time, "12:00"),
-    # A widget writes them with the separators of a language.
+    # A widget writes numbers with the separators of the active language.
     forms.IntegerField: _NUMBER,
     forms.DecimalField: _NUMBER,
     forms.FloatField: _NUMBER,

@@ -1,6 +1,6 @@
 """Django forms as parameters: fields as schemas, and values as browsers send them.
 
-Each field is read by the nearest of its classes that is known here.
+The schema of a field is that of its nearest base class that has a schema here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mcp_app.interface.errors import ExternalError, RegistrationError
 from mcp_app.protocol.json_types import JsonObject
 
 Field: TypeAlias = Any
-"""A field of a form; the stubs know less of each than its class has."""
+"""A field of a form; the type stubs lack members of its subclasses."""
 Function: TypeAlias = Callable[..., Any]
 
 # -- schemas ---------------------------------------------------------------------------
@@ -73,13 +73,13 @@ SIMPLE: Final[Mapping[type[forms.Field], Callable[[Field], JsonObject]]] = {
     forms.DecimalField: _number_schema("number"),
     forms.BooleanField: lambda field: {"type": "boolean"},
 }
-"""Schemas of fields with one plain value; members without a value are None."""
+"""Schemas of fields with one plain value; a member that is None is left out."""
 
 
 def nearest_schema(
     field: Field, makers: Mapping[type[forms.Field], Callable[[Field], JsonObject]]
 ) -> JsonObject | None:
-    """Return the schema of a field's nearest class that has a maker."""
+    """Return the schema from the first class in a field's MRO that has a maker."""
     for each in type(field).__mro__:
         if each in makers:
             schema = makers[each](field).items()
@@ -97,7 +97,7 @@ def default_value(initial: object) -> object:
 
 
 def plain_choices(choices: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the values with their labels: no groups, and no choice of nothing."""
+    """Yield the values with their labels, without groups and the empty choice."""
     for value, label in choices:
         if isinstance(label, list | tuple):
             yield from plain_choices(label)
@@ -106,10 +106,10 @@ def plain_choices(choices: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _own_choices(field: Field) -> list[tuple[Any, str]]:
-    """Return the choices that stand in code; others may be rows."""
+    """Return the choices that are written in code; all others may read rows."""
     choices = getattr(field, "choices", None)
     if isinstance(choices, BlankChoiceIterator):
-        # The choices of a model's field that may be empty.
+        # A model's field that may be empty has its choices inside.
         choices = choices.choices
     return [*plain_choices(choices)] if isinstance(choices, list | tuple) else []
 
@@ -141,7 +141,7 @@ def _several_schema(one: Callable[[Field], JsonObject]) -> Callable[..., JsonObj
 
 
 def _values_schema(field: Field) -> JsonObject:
-    # Where all are wanted, Django calls none of them required.
+    # With `require_all_fields`, Django sets `required` to False in each field.
     item_schema = _filled_schema if field.require_all_fields else value_schema
     items = [item_schema(each) for each in field.fields]
     count = len(items)
@@ -169,7 +169,7 @@ def value_schema(field: Field) -> JsonObject:
     """Return the schema of what a client sends for a field."""
     schema = _filled_schema(field)
     if not field.required:
-        # Null stands for an empty input.
+        # Null means an empty input.
         if "type" in schema:
             schema["type"] = [schema["type"], "null"]
         if "enum" in schema:
@@ -185,10 +185,10 @@ def _filled_schema(field: Field) -> JsonObject:
 
 
 def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseForm:
-    """Return a form that was sent with these values, and is valid.
+    """Return a bound and valid form with these values.
 
-    What is left out has the value that the form begins with.  Raises `ExternalError`
-    with a line for each thing that is wrong.
+    A field that is left out has its initial value.  Raises `ExternalError` with a line
+    for each problem.
     """
     page, data, problems = source(), QueryDict(mutable=True), list[str]()
     for name in {**page.fields, **values}:
@@ -204,7 +204,7 @@ def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseFor
         problems = ["A number is too large."]
     if problems:
         text = "\n- ".join(["These values do not fit:", *problems])
-        # Prompts answer with it, too; any other error would be one of the site.
+        # Prompts show this error to clients, too; others count as errors of the site.
         raise ExternalError(text, Outcome.ARGUMENTS)
     return form
 
@@ -236,7 +236,7 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
             yield f"{label}{strip_tags(str(error)) if is_html else error}"
         codes = [error.code for error in errors.as_data()]
         if "invalid_choice" in codes and name not in form.changed_data:
-            # A browser sends another one, which nobody has chosen.
+            # The initial value is no choice any more: a browser would send another one.
             yield (
                 f"{label}This value was there before, and the form does not offer it"
                 " any more. Send another value, or null."
@@ -250,7 +250,7 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
 class FormParameter:
     """A parameter of a function that gets a form, bound and valid.
 
-    `owner` is the function, for sentences.
+    `owner` is the function's name for error messages.
     """
 
     owner: str
@@ -269,12 +269,12 @@ class FormParameter:
                 )
 
     def problem_of(self, *ways: Callable[[], object]) -> str:
-        """Return why no form can be made in these ways; to make one may read rows."""
+        """Return why a call among `ways` cannot make the form, else ""; reads rows."""
         try:
             for make_form in ways:
                 make_form()
         except (KeyError, TypeError) as error:
-            # No client sends a request of Django, and a tool has none.
+            # Tools have no `HttpRequest` to give to the form.
             option = "request" if "'request'" in str(error) else "user"
             return (
                 f"{self.owner}: the form {self.source.__name__} cannot be made of what"
@@ -288,7 +288,7 @@ class FormParameter:
 
     @cached_property
     def _fields(self) -> Mapping[str, Field]:
-        """The fields that stand in the class: to make a form may read rows."""
+        """The fields of the class; a form is not made, because that may read rows."""
         fields: Mapping[str, Field] = getattr(self.source, "base_fields", {})
         return {name: each for name, each in fields.items() if not each.disabled}
 
@@ -297,7 +297,7 @@ class FormParameter:
 
         `documented` is what the function's docstring says of its parameters.
         """
-        # Clients of all languages read them.
+        # Clients of all languages get the same texts.
         with translation.override(None):
             return {
                 name: parameter_schema(name, field, documented.get(name))
@@ -311,7 +311,7 @@ class FormParameter:
         return [name for name, each in fields if wants_value(each, each.initial)]
 
     def wrap_function(self, function: Function, *, is_async: bool) -> Function:
-        """Return a function that gets the form where the values of its fields come."""
+        """Return a function that takes the fields' values and passes on the form."""
 
         def bind(arguments: JsonObject) -> JsonObject:
             form = bind_form(self.source, arguments[self.name])
@@ -331,7 +331,7 @@ class FormParameter:
 def parameter_schema(
     name: str, field: Field, documented: str | None = None
 ) -> JsonObject:
-    """Return the schema of a field with its texts; without a document its own."""
+    """Return the schema of a field; `documented` comes before its own help text."""
     schema = value_schema(field)
     label = str(field.label or pretty_name(name))
     text = documented or strip_tags(str(field.help_text)) or label
@@ -343,5 +343,5 @@ def parameter_schema(
 
 
 def wants_value(field: Field, initial: object) -> bool:
-    """Whether a form refuses what a field of it begins with."""
+    """Whether a client must give a value: the form refuses the initial one."""
     return bool(field.required and (initial is False or initial in field.empty_values))

@@ -1,8 +1,8 @@
 """URLs in form questions, which a person might click (client/elicitation, "Safe URL").
 
-`urls_in_question` looks at a question that is asked, `findings_of` at the code that
-asks.  Code shows a message and a form that are written where they are used, or have a
-name in their module; what is put together elsewhere shows when it is asked.
+`urls_in_question` checks a question when it is asked, `findings_of` the code that
+asks.  `findings_of` sees a message or form that is written in the call, or that has a
+name in the module.  Any other is checked only when it is asked.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MEMBERS: Final = ("title", "description")
 
 
 def urls_in_question(message: object, schema: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield each URL of a form question after the name of the member that has it.
+    """Yield the name of a member and a URL, for each URL in a form question.
 
-    That is "message", or the "title" or "description" of a field or a choice.
+    The member is "message", or the "title" or "description" of a field or a choice.
     """
     return _urls_in_texts([("message", message), *_texts_of_schema(schema)])
 
@@ -76,7 +76,7 @@ def _values_by_name(function: Any) -> Mapping[str, object]:
     names = dict(getattr(function, "__globals__", {}))
     cells = getattr(function, "__closure__", None) or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
-        # It may have no value yet.
+        # The variable may have no value yet.
         with suppress(ValueError):
             names[name] = cell.cell_contents
     return names
@@ -100,7 +100,7 @@ def _texts_of_call(
     arguments = dict(zip(("message", "form"), call.args, strict=False))
     arguments |= {each.arg: each.value for each in call.keywords if each.arg}
     if "message" in arguments:
-        # Also the parts of an f-string, and what is passed to a translation.
+        # This also finds parts of f-strings, and arguments of translation functions.
         for node in ast.walk(arguments["message"]):
             if isinstance(node, ast.Constant | ast.Name | ast.Attribute):
                 yield "message", _plain_value(node, names)
@@ -109,7 +109,7 @@ def _texts_of_call(
 
 
 def _plain_value(node: ast.expr, names: Mapping[str, object]) -> object:
-    """Return what an expression stands for, None where that is not plain."""
+    """Return the value of a name, a member or a literal; None for any other node."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -124,10 +124,10 @@ def _plain_value(node: ast.expr, names: Mapping[str, object]) -> object:
 
 def _texts_of_form(form: object) -> Iterator[tuple[str, object]]:
     if isinstance(form, type) and issubclass(form, BaseForm):
-        # No form is made: its choices might come from the database.
+        # No form is made, because its choices might read the database.
         for field in getattr(form, "base_fields", {}).values():
             yield from (("title", field.label), ("description", field.help_text))
     elif isinstance(form, type | Mapping):
-        # If it is no form, asking for it is refused.
+        # If this is no form, `form_schema` refuses it when it is asked.
         with suppress(Exception):
             yield from _texts_of_schema(form_schema(form).schema)

@@ -1,4 +1,4 @@
-"""Forms that a tool asks for: what the client is sent, and its answer read back.
+"""Forms that a tool asks for: the schema that clients get, and how answers are read.
 
 A form is a pydantic model, a dataclass, a Django form, or a flat JSON Schema.
 """
@@ -47,7 +47,7 @@ def form_properties(form: forms.BaseForm) -> dict[str, JsonObject]:
 
 
 def required_fields(form: forms.BaseForm) -> list[str]:
-    """Return the names of the fields that must be there."""
+    """Return the names of the fields that an answer must have."""
     fields = form.fields.items()
     return [name for name, each in fields if each.required and not each.disabled]
 
@@ -66,7 +66,7 @@ def _schema_of_field(name: str, field: Field, initial: object) -> JsonObject:
         "default": default_value(initial),
     }
     if missing_choices(schema):
-        # It may come from a row that is older than the choices.
+        # The default may come from a row that is older than the choices.
         del schema["default"]
     return {name: value for name, value in schema.items() if value not in (None, "")}
 
@@ -109,7 +109,7 @@ _AROUND = frozenset(
 
 
 class FormError(ValueError):
-    """An answer does not fit its form: `problems` are sentences, one for each."""
+    """An answer does not fit its form; each of the `problems` is a sentence."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(" ".join(problems))
@@ -118,13 +118,13 @@ class FormError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FormSchema(Generic[Form]):
-    """`schema` is what an answer must fit; `parse_answer` raises `FormError`.
+    """An answer must fit the `schema`; `parse` reads it, or raises `FormError`.
 
-    `for_revision` makes the `requestedSchema` of it, without each `pattern`, which
-    the protocol's StringSchema does not have.
+    `for_revision` turns the schema into a `requestedSchema`, without each `pattern`:
+    the protocol's StringSchema has none.
 
-    The answer to a Django form is the form itself, bound and valid; to a JSON
-    Schema, a dict.
+    For a Django form, `parse` returns the form, bound and valid; for a JSON Schema, a
+    dict.
     """
 
     schema: JsonObject
@@ -132,7 +132,7 @@ class FormSchema(Generic[Form]):
 
 
 def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
-    """Read a form; raise `UnfitForm` where a client could not be asked for it."""
+    """Read a form; raise `UnfitForm` if clients could not show it."""
     if isinstance(source, Mapping):
         return _of_json_schema(source)
     if issubclass(source, BaseForm):
@@ -141,7 +141,7 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
 
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:
-    """Return the schema as a revision has it, else raise `ClientCannot`."""
+    """Return the schema for a revision; raise `ClientCannot` if that lacks a part."""
     properties = {}
     unseen = set() if revision.elicitation_defaults else {"default"}
     for name, field in schema["properties"].items():
@@ -171,7 +171,7 @@ def _of_json_schema(source: Mapping[str, Any]) -> FormSchema[JsonObject]:
 
 
 def _of_django_form(source: type[BaseForm]) -> FormSchema[BaseForm]:
-    # Made for each question: the choices of a field may come from the database.
+    # Each question makes a new form: the choices of a field may come from rows.
     form = source()
     fields = {
         name: field_schema(name, field, exact=False)
@@ -214,7 +214,7 @@ def _of_python_type(source: type[Any]) -> FormSchema[Any]:
 
 
 class _FormJsonSchema(ShortJsonSchema):
-    """Decimals are numbers, and the labels of Django's choices are their titles."""
+    """Decimals are numbers; the labels of Django's choices become titles."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number, *_ = super().decimal_schema(schema)["anyOf"]
@@ -243,7 +243,7 @@ def _flat_schema(fields: dict[str, JsonObject], required: Iterable[str]) -> Json
 def _answer_reader(
     schema: JsonObject, read: Callable[[JsonObject], Form]
 ) -> Callable[[JsonObject], Form]:
-    """Check an answer against what was asked before its own type reads it."""
+    """Return a function that checks an answer by the schema, then calls `read`."""
     try:
         validator = schemas.compile_schema(schema)
     except schemas.SchemaError as error:
@@ -261,7 +261,7 @@ def _answer_reader(
 
 
 def _older_choices(name: str, field: JsonObject) -> JsonObject:
-    """Write titled choices as `enumNames`; several at once cannot be asked for."""
+    """Write titled choices as `enumNames`; refuse a field that takes several."""
     if field["type"] == "array":
         raise ClientCannot(
             f"The field {name} allows several choices, which this revision of the"

@@ -21,18 +21,18 @@ from mcp_app.protocol.schemas import EXAMPLES
 
 Mode: TypeAlias = Literal["validation", "serialization"]
 
-# NaN stays NaN: as null it would be another value, and nobody would be told.
+# NaN stays NaN: as null it would become another value without an error.
 _EXACTLY = ConfigDict(ser_json_inf_nan="constants")
 _DEFINITIONS = "#/$defs/"
 NAIVE = "2026-11-18T14:00:00"
 _NARROW = ("date-time", "duration", "email", "ipv6", "regex", "time", "uri", "uuid")
-"""Formats of JSON Schema that have not all values that Python's types take and give."""
+"""Formats of JSON Schema that allow fewer values than the Python types."""
 _UNKNOWN = ("schema-for-unknown-type", "invalid-for-json-schema")
 _ADVICE = "Use built-in types, a dataclass, a TypedDict or a pydantic model."
 
 
 class ShortJsonSchema(GenerateJsonSchema):
-    """Without the titles that repeat the names of fields and classes."""
+    """Leaves out the titles that repeat the names of fields and classes."""
 
     ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}
 
@@ -56,7 +56,7 @@ class ShortJsonSchema(GenerateJsonSchema):
         if self.mode == "validation" and not all(
             isinstance(value, str | int | float | None) for value in values
         ):
-            # Pydantic would take none of the values that the schema lists.
+            # Pydantic would refuse the values that the schema lists.
             name = schema["cls"].__name__
             raise PydanticUserError(
                 f"As a parameter, the enumeration {name} needs values that JSON has:"
@@ -69,7 +69,7 @@ class ShortJsonSchema(GenerateJsonSchema):
         self, schema: core_schema.TaggedUnionSchema
     ) -> JsonSchemaValue:
         written = super().tagged_union_schema(schema)
-        # No keyword of JSON Schema, and autogen wants references then.
+        # It is no keyword of JSON Schema, and with it autogen expects references.
         written.pop("discriminator", None)
         return written
 
@@ -85,7 +85,7 @@ class ShortJsonSchema(GenerateJsonSchema):
 
 
 def choice_titles(choices: Iterable[tuple[object, object]]) -> str:
-    """Return what choices mean as a sentence, "" where their values say it."""
+    """Return a sentence with the titles of choices that differ from their values."""
     titles = [
         f"{value}: {title}"
         for value, title in choices
@@ -95,23 +95,23 @@ def choice_titles(choices: Iterable[tuple[object, object]]) -> str:
 
 
 def text_like(name: str) -> JsonObject:
-    """Return the schema of texts of which not all have this format of JSON Schema.
+    """Return the schema of texts that are close to a format of JSON Schema.
 
-    They have an example in its place; that of a moment has a zone if the site has one.
+    It has an example instead of the format; a date-time has a zone if USE_TZ is on.
     """
     is_naive = name == "date-time" and not settings.USE_TZ
     return {"type": "string", "examples": [NAIVE if is_naive else EXAMPLES[name]]}
 
 
 def bytes_config(*annotations: Annotation) -> ConfigDict:
-    """Return how bytes are read and written: base64, unless a type does that itself."""
+    """Return the config for bytes: base64, unless a type encodes them itself."""
     if "EncodedBytes" in repr(annotations):
         return ConfigDict()
     return ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
 def type_adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
-    """Build what validates and dumps a type; refuse one that has no JSON form."""
+    """Return the adapter that validates and dumps a type; refuse types without JSON."""
     readable = for_pydantic(annotation)
     try:
         return _build_adapter(readable)
@@ -131,7 +131,7 @@ def json_schema(
     mode: Mode,
     generator: type[GenerateJsonSchema] = ShortJsonSchema,
 ) -> JsonObject:
-    """Return the schema without references but to what contains itself."""
+    """Return the schema; only definitions that contain themselves stay references."""
     try:
         schema = types.json_schema(schema_generator=generator, mode=mode)
     except PydanticUserError as error:
@@ -141,11 +141,11 @@ def json_schema(
         if not {"enum", "oneOf"}.isdisjoint(each):
             each.pop("title", None)
     if "$ref" in schema:
-        # The protocol wants the type of the root to be readable at once.
+        # The protocol wants the type at the root, not behind a reference.
         name = schema["$ref"].removeprefix(_DEFINITIONS)
         schema = {**schema["$defs"][name], "$defs": schema["$defs"]}
     schema = inline_references(schema)
-    # Clients choose the field of a form by its format.
+    # Forms keep their formats, by which clients choose the input field.
     return _with_examples(schema) if generator is ShortJsonSchema else schema
 
 
@@ -168,13 +168,13 @@ def _build_adapter(annotation: Annotation) -> TypeAdapter[object]:
     except PydanticUserError as error:
         if error.code != "type-adapter-config-unused":
             raise
-    # A class that may have a config takes this one only inside of another type.
+    # Pydantic applies this config to a class only if the class is inside another type.
     inside: Annotation = TypeAliasType("Value", annotation)
     return TypeAdapter(inside, config=config)
 
 
 def type_text(annotation: Annotation) -> str:
-    """Return a type hint as code has it."""
+    """Return a type hint as it is written in code."""
     return inspect.formatannotation(annotation)
 
 

@@ -1,7 +1,7 @@
-"""Lint: what stands in the way of publishing a definition, and what is unwise.
+"""Lint: what prevents publishing a definition, and what is unwise.
 
-One implementation for the admin and for `manage.py check`.  Saving has refused most of
-what must be fixed; rows may be older than a rule, and code is not saved.
+The admin and `manage.py check` both use it.  Saving a row refuses most of what must be
+fixed, but a row may be older than a rule, and code is never saved.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from mcp_app.interface.rules import name_problem, uri_problem, visible
 from mcp_app.protocol.uri_templates import UriTemplate
 
 # -- cross references ------------------------------------------------------------------
-# What declarations name of each other, and nothing declares.
+# Names in declarations that no declaration has.
 #
-# It can be told only when all modules are loaded.
+# They can be checked only after all modules are loaded.
 
 
 def registry_problems(registry: Registry) -> list[str]:
-    """Return a sentence for all that is not served, by files and lines."""
+    """Return a sentence for each problem in code, sorted by files and lines."""
     places = {
         **registry.problems,
         **dict(_unknown_arguments(registry)),
@@ -66,7 +66,7 @@ def registry_problems(registry: Registry) -> list[str]:
 def _unknown_arguments(registry: Registry) -> Iterator[tuple[str, Place]]:
     """Yield the completers of arguments that a prompt or a template does not have.
 
-    A prompt or a template that no code declares may be one of staff.
+    If no code declares the prompt or template, staff may have made it in the admin.
     """
     for (reference, argument), function in registry.completers.items():
         if reference in registry.prompts:
@@ -87,7 +87,7 @@ def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
     """Yield the relations that open models have to models that are not opened."""
     if not registry.open_models:
         return
-    # Models can be imported only where the app registry is ready.
+    # Models can be imported only after the app registry is ready.
     from mcp_app.catalog.open_models import missing_targets  # noqa: PLC0415
 
     opened, wanted = registry.open_models, registry.wanted_models.keys()
@@ -97,7 +97,7 @@ def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
 
 
 def trial_problems(registry: Registry) -> Iterator[str]:
-    """Yield a sentence for each form that cannot be made; this may read rows."""
+    """Yield a sentence for each form that cannot be made; a form may read rows."""
     for what, declared in ("tool", registry.tools), ("prompt", registry.prompts):
         for key, each in declared.items():
             form = getattr(getattr(each.function, "signature", None), "form", None)
@@ -106,9 +106,9 @@ def trial_problems(registry: Registry) -> Iterator[str]:
 
 
 def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each definition whose rule nothing registers, and its key.
+    """Yield a sentence and the rule's key for each rule that no code registers.
 
-    A rule may be registered by a module that is imported later.
+    A module that is imported later may still register it.
     """
     for what, declared in (
         ("tool", registry.tools),
@@ -146,7 +146,7 @@ _CHANGING = {"create", "delete", "destroy", "erase", "purge", "remove", "send"}
 
 
 def findings(definition: Definition) -> list[Finding]:
-    """Return what is wrong with a definition by itself, the worst first."""
+    """Return what is wrong with a definition itself, not its kind; the worst first."""
     rules = _RULES[type(definition)]
     return worst_first(finding for rule in rules for finding in rule(definition))
 
@@ -156,7 +156,7 @@ def _name_findings(definition: Definition) -> Iterator[Finding]:
     if problem := name_problem(name):
         yield must_fix("name-not-allowed", "name", problem)
     if not isinstance(definition, ToolDefinition):
-        # Models' interfaces know tools by name; prompts do not reach them.
+        # Only names of tools reach the APIs of models, which have these limits.
         return
     values = {"name": visible(name), "count": len(name), "limit": LONG_NAME}
     if len(name) > LONG_NAME:
@@ -180,7 +180,7 @@ def _uri_findings(definition: ResourceDefinition) -> Iterator[Finding]:
 
 
 def _web_findings(field: str, uri: str) -> Iterator[Finding]:
-    """Clients may load https:// by themselves (server/resources, "https://")."""
+    """Advise against https://, which clients may load themselves (server/resources)."""
     if uri.lower().startswith("https://"):
         message = _(
             "https:// tells clients that they can load this address from the web"

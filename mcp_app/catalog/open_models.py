@@ -1,6 +1,6 @@
-"""Models that code opens: what rows of the kind `query` may show, and ask by.
+"""Models that code opens: the fields that rows of the kind `query` may show and filter.
 
-Nothing else of the site's data can be named by staff.
+Staff can name no other data of the site.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mcp_app.interface.principal import AccessRequest
 from mcp_app.invalidation.row_events import RowEvents
 
 AnyField: TypeAlias = Any
-"""A field or a relation of a model; the stubs know less of each than its class has."""
+"""A field or a relation of a model; the type stubs lack members of its subclasses."""
 Rows: TypeAlias = Literal["all"] | Callable[[AccessRequest], QuerySet[Any]]
 ALL: Final = "all"
 LINE_LENGTH: Final = 255
@@ -38,7 +38,7 @@ LINE_LENGTH: Final = 255
 
 
 class FieldKind(Enum):
-    """What a field is for those who compose a query."""
+    """The kinds of fields, as people who write a query see them."""
 
     TEXT = "text"
     CHOICE = "choice"
@@ -54,7 +54,7 @@ class FieldKind(Enum):
     TO_ONE = "relation to one"
     TO_MANY = "relation to many"
     OTHER = "other"
-    """It can be shown, and that is all."""
+    """A field that can only be shown."""
 
 
 _KINDS: Mapping[type[AnyField], FieldKind] = {
@@ -78,14 +78,14 @@ _CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})
 
 
 class Link(NamedTuple):
-    """The columns of two models, or of a model and a table between, that are equal."""
+    """The two columns that a join compares; `there` may be in a through table."""
 
     here: str
     there: str
 
 
 class Between(NamedTuple):
-    """The table of a many-to-many relation, and the name of its key to the target."""
+    """The through table of a many-to-many relation, and its key to the target."""
 
     model: type[Model]
     forward: AnyField
@@ -93,7 +93,7 @@ class Between(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenField:
-    """A field of a model, by the name that code has for it."""
+    """A field of a model, under the name that code opens it by."""
 
     name: str
     kind: FieldKind
@@ -112,7 +112,7 @@ class OpenField:
 
     @cached_property
     def value_column(self) -> AnyField:
-        """The column whose values are shown: that of the target for keys."""
+        """The column whose values are shown; for a relation, the target's key."""
         column = self.source
         if isinstance(column, ForeignObjectRel) or column.many_to_many:
             column = column.related_model._meta.pk
@@ -122,12 +122,12 @@ class OpenField:
 
     @property
     def choices(self) -> Sequence[tuple[Any, Any]]:
-        """The values of a choice and their titles; without null, which is no value."""
+        """The choices of the field as values and titles, without null."""
         return [each for each in self.value_column.flatchoices if each[0] is not None]
 
     @cached_property
     def join_columns(self) -> Link:
-        """The columns that join a relation, `there` in its `through_table` if any."""
+        """The columns that join a relation; `there` may be in the `through_table`."""
         if self.through_table is not None:
             back = _through_key(self.source, forward=False)
             return Link(back.target_field.attname, back.attname)
@@ -145,7 +145,7 @@ class OpenField:
 
     @property
     def key_column(self) -> str:
-        """The column of a relation's target that stands for it: what is shown."""
+        """The column of a relation's target that is shown as the key of its row."""
         if isinstance(self.source, ForeignObjectRel) or self.source.many_to_many:
             key: str = self.target_model._meta.pk.attname
             return key
@@ -153,7 +153,7 @@ class OpenField:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether it may be null, also because the row on the other side is hidden."""
+        """Whether it may be null or an empty text; relations may always be null."""
         if self.nullable or self.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
             return self.nullable
         return bool(self.source.blank and self.source.empty_strings_allowed)
@@ -173,10 +173,10 @@ def _through_key(source: AnyField, *, forward: bool) -> AnyField:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenModel:
-    """A model with the fields that may be shown, and those that may be asked by.
+    """A model with the `fields` that may be shown, and the `filters`.
 
-    `permissions` are those of single fields, beside the one of the model; "" demands
-    nothing.
+    Callers need the `permission`, and the permissions of the fields that are used; ""
+    demands nothing.
     """
 
     model: type[Model]
@@ -188,11 +188,11 @@ class OpenModel:
     text: str = ""
     """The field that stands for a row; "" if its key does."""
     scope: Label = ""
-    """Whose rows it shows, in words for staff."""
+    """A text for staff that says whose rows it shows."""
     events: frozenset[str] = frozenset()
     """Which changes of rows are events: "created", "changed", "deleted"."""
     watch: tuple[str, ...] = ()
-    """The opened columns whose changes are noted."""
+    """The opened columns of which an event notes whether they changed."""
 
     @property
     def label(self) -> str:
@@ -201,17 +201,17 @@ class OpenModel:
 
     @property
     def topic(self) -> str:
-        """Under which its rows' events stand in the outbox; no name of a type."""
+        """The topic of its rows' events in the outbox; no event type is called so."""
         return f"+{self.label}"
 
     @property
     def per_caller(self) -> bool:
-        """Whether its rows depend on who asks."""
+        """Whether its rows depend on the caller."""
         return self.rows != ALL
 
     @property
     def rows_name(self) -> str:
-        """The name of the function that says whose rows it shows, "" for all rows."""
+        """The name of the function that chooses the rows, "" for all rows."""
         if not callable(self.rows):
             return ""
         name = getattr(self.rows, "__qualname__", repr(self.rows))
@@ -219,7 +219,7 @@ class OpenModel:
 
     @cached_property
     def all_fields(self) -> Mapping[str, OpenField]:
-        """All fields that are named at all."""
+        """All fields that may be shown or filtered."""
         return {**self.filters, **self.fields}
 
 
@@ -235,7 +235,7 @@ def open_model(
     filters: object = None,
     **options: Unpack[ModelOptions],
 ) -> OpenModel:
-    """Return an open model; raise `RegistrationError` for what cannot be one."""
+    """Return an open model; raise `RegistrationError` if it cannot be opened so."""
     opened = _checked_model(model)
     owner = opened._meta.label
     check_options(owner, "open_model", ModelOptions, options)
@@ -314,13 +314,13 @@ def _event_problems(
 
 
 def _names_rows(column: AnyField) -> bool:
-    """Whether a text can stand for rows by default: short, and each row has one."""
+    """Whether a text may stand for a row by default: it is short and never blank."""
     is_line = isinstance(column, models.CharField)
     return is_line and not column.blank and (column.max_length or 0) <= LINE_LENGTH
 
 
 def _scope_words(rows: Rows) -> Label:
-    """Say whose rows there are, from the function that chooses them."""
+    """Return whose rows these are, in words: the docstring's first line, if any."""
     if not callable(rows):
         return _("rows of everybody")
     lines = (inspect.getdoc(rows) or "").splitlines()
@@ -435,7 +435,7 @@ class _FieldMaker:
 
 
 def connect_row_events(opened: OpenModels, cause: Callable[[], str]) -> None:
-    """Record changes of rows from now on; `cause` returns whose call runs."""
+    """Record changes of rows from now on; `cause` returns who made the current call."""
     for each in opened.values():
         if each.events:
             concrete: Any = each.model._meta.concrete_model
@@ -446,9 +446,9 @@ def connect_row_events(opened: OpenModels, cause: Callable[[], str]) -> None:
 def missing_targets(
     opened: OpenModels, wanted: Container[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each relation to a model that no code opens, and the label.
+    """Yield a sentence and the model's label for each relation to an unopened model.
 
-    It can be told only when all modules are loaded.
+    This can be checked only after all modules are loaded.
     """
     for each in opened.values():
         for name, part in each.all_fields.items():
@@ -462,9 +462,9 @@ def missing_targets(
 
 
 def rows_of_everybody(opened: OpenModels) -> Iterator[tuple[OpenModel, OpenModel, str]]:
-    """Yield each model with all rows, the limited one that it belongs to, and how.
+    """Yield models that show all rows but refer to a model that shows only some.
 
-    How is a lookup over foreign keys, opened or not: "order__customer".
+    The third member is the lookup over foreign keys, opened or not: "order__customer".
     """
     limited = {each.model: each for each in opened.values() if each.per_caller}
     for each in opened.values():
@@ -485,7 +485,7 @@ def _ways_over_keys(
 
 
 def exposure_advice(opened: OpenModels) -> Iterator[str]:
-    """Yield a sentence for each field that may tell more than its developer wants."""
+    """Yield a sentence for each field that may reveal more than its developer wants."""
     for each in opened.values():
         for name in each.filters.keys() - each.fields.keys():
             yield (

@@ -1,4 +1,4 @@
-"""What functions return, as what clients get.
+"""Turns what functions return into what clients get.
 
 The declared return type decides about structured content, never the value.
 """
@@ -45,11 +45,11 @@ _ROLES = ("user", "assistant")
 
 @dataclass(frozen=True, slots=True)
 class ToolReturns:
-    """The schema of a tool's structured content, and the way to it.
+    """The schema of a tool's structured content, and the function that makes it.
 
-    `schema` is None where there is no structured content but what a `ToolOutput`
-    brings.  `convert` raises TypeError or `UnserializableValue` for a value that
-    has no JSON form; whether it fits the schema is for others to check.
+    If `schema` is None, only a `ToolOutput` can bring structured content.  `convert`
+    raises TypeError or `UnserializableValue` for a value that has no JSON form; it does
+    not check whether the value fits the schema.
     """
 
     schema: JsonObject | None
@@ -57,7 +57,7 @@ class ToolReturns:
 
 
 def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
-    """Read a return annotation; raise `RegistrationError` where it has no JSON form."""
+    """Read a return annotation; raise `RegistrationError` if it has no JSON form."""
     returned = bare_hint(annotation)
     if returned in (MISSING, None, type(None)):
         return ToolReturns(None, content_output)
@@ -69,7 +69,7 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
         types = type_adapter(owner, annotation)
         schema = json_schema(owner, types, "serialization")
     except RegistrationError:
-        # Models can be imported only where Django is set up.
+        # Models can be imported only after Django is set up.
         from mcp_app.catalog.django_types import check_result  # noqa: PLC0415
 
         check_result(owner, annotation)
@@ -89,9 +89,9 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
 
 
 def content_output(value: object, *, several: bool = False) -> ToolOutput:
-    """Return what a function without a declared type gave: content, or its text.
+    """Return a result without a declared type as an output: its blocks, or its text.
 
-    With `several` each item of a list is a block, also if none of them is one yet.
+    With `several` each item of a list becomes a block, also if none of them is one.
     """
     if isinstance(value, ToolOutput):
         return value
@@ -105,11 +105,11 @@ def content_output(value: object, *, several: bool = False) -> ToolOutput:
 def resource_output(
     value: object, *, uri: str, mime_type: str, meta: JsonObject | None = None
 ) -> ResourceOutput:
-    """Return what a function of a resource gave, under the URI that was asked for.
+    """Return the result of a resource's function, under the URI that was requested.
 
-    Text and bytes are the contents, everything else is JSON, and None says that
-    there is no such resource.  `mime_type` is the declared one, "" for none; `meta`
-    goes with contents that are made here.
+    Text and bytes become contents, other values become JSON; None means that there is
+    no such resource.  `mime_type` is the declared one, "" for none.  Contents that are
+    made here get the `meta`.
     """
     if value is None:
         raise ResourceNotFound(uri)
@@ -123,7 +123,7 @@ def resource_output(
 
 
 def prompt_output(value: object) -> PromptOutput:
-    """Return what a function of a prompt gave: a string is a message of the user."""
+    """Return the result of a prompt's function; a string is a message of the user."""
     if isinstance(value, PromptOutput):
         return value
     items = value if _is_sequence(value) else (value,)
@@ -131,7 +131,7 @@ def prompt_output(value: object) -> PromptOutput:
 
 
 def completion(value: object) -> Completion:
-    """Return what a completer gave: the values, best first."""
+    """Return the result of a completer: the values, best first."""
     if isinstance(value, Completion):
         return value
     if value is None:
@@ -144,7 +144,7 @@ def completion(value: object) -> Completion:
 def jsonable_value(value: object) -> object:
     """Return any value in its JSON form; bytes are base64, querysets lists.
 
-    Raises TypeError where a value has none.
+    Raises TypeError if a value has none.
     """
     return to_jsonable_python(
         value, by_alias=True, bytes_mode="base64", fallback=_nearer_to_json
@@ -152,7 +152,7 @@ def jsonable_value(value: object) -> object:
 
 
 def _is_content(returned: Annotation) -> bool:
-    """Whether a hint names blocks: alone, in a union, or in a sequence with texts."""
+    """Whether a hint is of blocks: one, a union, or a sequence, also with texts."""
     alternatives = list(union_members(returned))
     items = [item for alternative in alternatives for item in _item_types(alternative)]
     has_blocks = any(is_kind(item, Block, ToolOutput) for item in items)
@@ -179,7 +179,7 @@ def _wrapped_schema(schema: JsonObject) -> JsonObject:
 
 
 def scalar_output(value: object) -> ToolOutput:
-    """Convert what a function returned whose output is one scalar."""
+    """Convert the result of a function whose output is one scalar."""
     if type(value) in SCALARS:
         return ScalarOutput(value)
     if isinstance(value, ToolOutput):
@@ -193,7 +193,7 @@ def _result_output(plain: object) -> ToolOutput:
 
 
 def _dump_value(types: TypeAdapter[object], value: object) -> object:
-    """Dump by the declared type; if it does not fit, by the value's own."""
+    """Dump a value by the declared type, or by its own type if it does not fit."""
     try:
         return types.dump_python(
             value, mode="json", by_alias=True, warnings=False, fallback=_nearer_to_json

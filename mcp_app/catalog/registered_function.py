@@ -1,4 +1,4 @@
-"""A function that code registered, as what can stand behind any definition."""
+"""A function that code registered; it can run behind any definition."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ _COMPLETING = ("value", "arguments")
 
 
 class RegisteredFunction:
-    """A function with its key and the way it wants to be run.
+    """A function with its key, and how it is run.
 
-    The key is the function's own name where there is none.  `atomic` of None leaves
-    it to the site (ATOMIC_REQUESTS); `database` runs an async function in a thread,
-    where the ORM has a connection of its own.  `returns` stands in for a return
-    annotation that is not there.
+    Without a key, the key is the function's own name.  If `atomic` is None,
+    ATOMIC_REQUESTS counts; `database` runs an async function in a thread, where the ORM
+    has a connection of its own.  `returns` replaces a missing return annotation.
     """
 
     def __init__(
@@ -77,15 +76,15 @@ class RegisteredFunction:
 
     @property
     def description(self) -> str:
-        """What the docstring says before it comes to the parameters."""
+        """The part of the docstring before the parameters."""
         return self.inspected.documentation.text
 
     def schema_problems(self, schema: Mapping[str, Any]) -> list[str]:
-        """Say why arguments that satisfy an input schema could not be passed on."""
+        """Return why the function could not take arguments that fit an input schema."""
         return self.signature.schema_problems(schema)
 
     def tool_runnable(self) -> Runnable[ToolOutput]:
-        """Return the function as a tool; `RegistrationError` for what it returns."""
+        """Return the function as a tool; `RegistrationError` for a bad return type."""
         signature = self.signature
         run = self._build_runnable(signature.returns.convert, signature.bind_arguments)
         return replace(run, types=signature.types)
@@ -93,7 +92,7 @@ class RegisteredFunction:
     def resource_runnable(self) -> Runnable[object]:
         """Return the function as a resource or a template.
 
-        What it returns comes out as it is: `outputs.resource_output` needs the URI.
+        Its result is not converted: `outputs.resource_output` does that with the URI.
         """
         return self._build_runnable(leave_unconverted, self.signature.bind_arguments)
 
@@ -104,8 +103,8 @@ class RegisteredFunction:
     def completion_runnable(self) -> Runnable[Completion]:
         """Return the function as a completer, bound to a value and other arguments.
 
-        `{"value": "par", "arguments": {"country": "fr"}}` goes to the first and the
-        second parameter, whatever their names; a function may do without.
+        Of `{"value": "par", "arguments": {"country": "fr"}}` the first parameter gets
+        the value, the second the arguments; their names are free.  Both are optional.
         """
         parameters = self.inspected.parameters
         names = [parameter.name for parameter in parameters[: len(_COMPLETING)]]
@@ -139,10 +138,10 @@ class RegisteredFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadyFunction:
-    """What stands behind a tool of a toolset or a skill, in the place of a function.
+    """What runs behind a tool of a toolset, or a skill, instead of a function of code.
 
-    Its name is the line of code that asks for it: "mcp.model_tools(shop.Order)".  What
-    it does at the site's own address is its `request`: "GET /api/orders/".
+    Its name is the line of code that asks for it: "mcp.model_tools(shop.Order)".  The
+    `request` is the one that it makes to the site: "GET /api/orders/".
     """
 
     qualified_name: str
@@ -174,20 +173,20 @@ DeclaredPrompt: TypeAlias = Declaration[PromptDefinition]
 
 
 # -- plain tool ------------------------------------------------------------------------
-# What is known once of a tool whose calls need nothing unusual, for one revision.
+# What a simple call of a tool needs, prepared once for each revision.
 #
-# Such a call is served by `transports.http.plain_call`.
+# `transports.http.plain_call` serves such calls.
 
 
 @dataclass(frozen=True, slots=True)
 class PlainTool:
-    """A tool without rules and mirrored parameters, ready to be called."""
+    """A tool without rules and parameters in headers, ready to be called."""
 
     names: tuple[str, ...]
     types: tuple[type, ...] | None
-    """Arguments of exactly these names and types fit, and are bound as they are."""
+    """Arguments with exactly these names and types fit, and need no conversion."""
     fits: Callable[[JsonObject], bool]
-    """Whether arguments fit the schema as they are."""
+    """Tells whether arguments fit the schema."""
     bind: Callable[[JsonObject], dict[str, object]]
     run: Callable[..., Any]
     convert: Callable[[object], ToolOutput]
@@ -209,9 +208,9 @@ def plain_tool(
     validator: Validator,
     scalar: type | None,
 ) -> PlainTool | None:
-    """Return what calls of a tool need, None if they are not plain.
+    """Return what plain calls of a tool need; None if its calls are not plain.
 
-    Its parameters stand in no headers; `scalar` is the type whose values surely fit
+    The tool must have no parameters in headers.  All values of the type `scalar` fit
     its output schema.
     """
     if (
@@ -222,7 +221,7 @@ def plain_tool(
         or not is_plain_value(definition.name)
     ):
         return None
-    # Only if a value of each type is all that the schema asks for.
+    # Types are enough only if the schema demands nothing else of the values.
     types = _sufficient(runnable.types, definition.input_schema)
     return PlainTool(
         names=() if types is None else tuple(types),

@@ -1,4 +1,4 @@
-"""What code declares: the decorators, and what they collected.
+"""The registry of what code declares, and its decorators.
 
 User code imports `mcp`, the registry that is served, from `mcp_app`.
 """
@@ -92,17 +92,17 @@ _IDENTITIES = {
 
 
 class Registry:
-    """Decorators that leave a function as it is, and remember it.
+    """Decorators that record a function and return it unchanged.
 
     Each raises `RegistrationError` at once for what could not be served; while a site's
-    modules are imported at start, `problems` gets the sentence instead.  A module that
-    is loaded again replaces what it declared before.
+    modules are imported at start, `problems` gets the sentence instead.  If a module
+    is imported again, it replaces what it declared before.
     """
 
     make_toolsets: ClassVar[Callable[[Registry], None]] = staticmethod(lambda _: None)
-    """Makes the tools of toolsets; set at start by what knows how."""
+    """Makes the tools of toolsets; a higher module sets this at start."""
     cause_of_call: ClassVar[Callable[[], str]] = staticmethod(lambda: "")
-    """Returns whose call runs, "" for none; set at start by what knows calls."""
+    """Returns who made the current call, or ""; a higher module sets this at start."""
 
     def __init__(self) -> None:
         self.declared_tools: dict[str, DeclaredTool] = {}
@@ -121,7 +121,7 @@ class Registry:
         self.wanted_models: dict[str, None] = {}
         """The labels of these models, and of those that could not be opened."""
         self.origins: dict[tuple[str, object], Origin] = {}
-        """Where each declaration stands, by its kind and its key."""
+        """Where code declares each definition, by its kind and its key."""
         self.problems: Problems = {}
         """A sentence for each declaration that is not served."""
         self.toolset_problems: Problems = {}
@@ -156,7 +156,7 @@ class Registry:
         """Declare a tool: `@mcp.tool`, or with a name and options."""
 
         def declare_tool(function: Function) -> Function:
-            # An output schema of one's own describes an object.
+            # An output schema in the options describes an object.
             assumed = dict if options.get("output_schema") else MISSING
             registered = _build_function(function, options, returns=assumed)
             self._resolve_rule(options)
@@ -484,7 +484,7 @@ class Registry:
         self.origins |= {("tool", name): toolset.origin for name in entries}
 
     def _resolve_rule(self, options: Any) -> None:
-        """Replace a function in the option `rule` by the key of its rule."""
+        """Replace a function in the option `rule` by its key; register it if needed."""
         option_rule = options.get("rule")
         if option_rule is None or isinstance(option_rule, str):
             return
@@ -503,7 +503,7 @@ class Registry:
     def _add_entry(
         self, entries: dict[Key, Entry], key: Key, entry: Entry, what: str
     ) -> None:
-        """Add a new entry, or one that its own module declares again."""
+        """Add a new entry, or replace one that its module declares again."""
         first, origin_key = entries.get(key), (what, key)
         function = _user_function(entry)
         origin = origin_of(getattr(function, "__module__", ""))
@@ -519,7 +519,7 @@ class Registry:
     def _is_another(
         self, first: Entry, entry: Entry, origin: Origin, key: tuple[str, object]
     ) -> bool:
-        """Whether two functions want one key, and none is a later load of the other."""
+        """Whether two different functions want one key; a reload does not count."""
         if _declarer_name(first) != _declarer_name(entry):
             return True
         again = _user_function(first) is not _user_function(entry)
@@ -530,14 +530,14 @@ mcp = Registry()
 
 
 def _subject_name(subject: Any) -> str:
-    """Return how sentences name what a toolset is about."""
+    """Return the subject of a toolset as messages name it."""
     if subject is None:
         return ""
     if isinstance(subject, Mapping):
         about = subject.get("info")
         return str(about.get("title", "…") if isinstance(about, Mapping) else "…")
     if view := getattr(subject, "cls", None):
-        # A view of @api_view has the function's name only in its class.
+        # For @api_view, only the view's class has the name of the function.
         return f"{view.__module__}.{view.__name__}"
     label = getattr(getattr(subject, "_meta", None), "label", None)
     return label or (qualified_name(subject) if callable(subject) else repr(subject))

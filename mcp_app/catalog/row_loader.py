@@ -1,6 +1,6 @@
 """Rows as definitions: what staff published, ready for a snapshot.
 
-No other module of the catalog touches rows.
+No other module of the catalog reads rows of definitions.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ DEFINITION_ROWS = (Tool, Resource, ResourceTemplate, Prompt, EventType)
 MODELS: Mapping[str, type[DefinitionRow]] = {
     str(model._meta.model_name): model for model in DEFINITION_ROWS
 }
-"""The models of definitions by the kind that changes and versions name."""
+"""The models of definitions, by the kind's name in changes and versions."""
 NO_GROUP = ""
 """A name that no group has."""
 ROW_BATCH_SIZE = 500
-"""Rows that one statement names by their keys."""
+"""Rows that one statement reads by their keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class StoredDefinition(Generic[Defined_co]):
     version: int = 0
     """The number of the published version; 0 for a working copy."""
     stated: frozenset[str] = frozenset()
-    """The columns that the row fills in: its kind completes only the others."""
+    """The columns that have values in the row: its kind completes only the others."""
 
     @property
     def row_label(self) -> str:
@@ -116,9 +116,9 @@ ServedVersion: TypeAlias = int
 
 
 def load_servers(*, stopped: bool = True) -> dict[str, ServerDefinition]:
-    """Return the published servers by slug; without those that a stop holds itself.
+    """Return the published servers by slug.
 
-    With `stopped`, which is how a process loads them, those, too.
+    If not `stopped`, servers that people have stopped are left out.
     """
     rows = Server.objects.filter(published__isnull=False).select_related("published")
     if not stopped:
@@ -127,7 +127,7 @@ def load_servers(*, stopped: bool = True) -> dict[str, ServerDefinition]:
 
 
 def load_stops() -> Stops:
-    """Return what is stopped now; one statement."""
+    """Return what is stopped now; takes one statement."""
     scopes: dict[str, list[Halt]] = {}
     rows: dict[Key, list[Halt]] = {}
     names: dict[Key, list[Halt]] = {}
@@ -151,11 +151,11 @@ def load_stops() -> Stops:
 def served_versions(
     kind: str, refs: Iterable[str] = (ANY,)
 ) -> dict[Key, ServedVersion]:
-    """Return which versions are served of a kind's rows, `*` standing for all.
+    """Return the served versions of a kind's rows; `*` in `refs` means all rows.
 
-    What is stopped is among them.
+    Stopped rows are among them.
     """
-    # Overlays without a version count, too: they may be stopped.
+    # Overlays without a version count, too, because they may be stopped.
     matter = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
     rows = MODELS[kind]._default_manager.order_by().filter(matter)
     versions: list[tuple[int, int | None]] = []
@@ -166,9 +166,9 @@ def served_versions(
 
 
 def load_rows(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
-    """Return these rows as they were published; two statements for each 500.
+    """Return these rows as they were published, with two statements for 500 rows.
 
-    A row that cannot be read is logged: it never takes others along.
+    A row that cannot be read is logged; the others are returned all the same.
     """
     by_kind: dict[str, list[str]] = {}
     for kind, ref in keys:
@@ -182,7 +182,7 @@ def load_rows(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
 
 
 def _key_batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
-    """Yield the primary keys in refs, some at a time; None stands for all."""
+    """Yield the primary keys in `refs` in batches; yield None if `refs` is None."""
     if refs is None:
         yield None
         return
@@ -192,9 +192,9 @@ def _key_batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
 
 
 def stored_definition(row: DefinitionRow) -> StoredDefinition[Definition]:
-    """Return a working copy as a definition; ValueError where its columns do not fit.
+    """Return a working copy as a definition; ValueError if its columns do not fit.
 
-    Its kind has not completed it.
+    The kind of the row has not completed it yet.
     """
     content = row.working_content()
     return definition_of(_key_of_row(row), content, uploads_of(content))
@@ -203,7 +203,7 @@ def stored_definition(row: DefinitionRow) -> StoredDefinition[Definition]:
 def definition_of(
     key: Key, content: JsonObject, uploads: Mapping[str, bytes]
 ) -> StoredDefinition[Definition]:
-    """Return what a row's content says; ValueError where it does not fit."""
+    """Return a row's content as a definition; ValueError if it does not fit."""
     config = content.get("config") or {}
     return StoredDefinition(
         definition=_read_definition(key[0], content),
@@ -254,7 +254,7 @@ def digests_of(content: JsonObject) -> Iterator[str]:
 
 
 def _upload_digests(config: object) -> Iterator[str]:
-    """Yield what `"upload"` members name, at any depth."""
+    """Yield the values of members called `"upload"`, at any depth."""
     if isinstance(config, dict):
         upload = config.get("upload")
         if isinstance(upload, str):
@@ -271,11 +271,11 @@ def tags_of(content: JsonObject) -> frozenset[str]:
 
 
 def demands_of(content: Mapping[str, Any]) -> AccessRequirements:
-    """Return what the content of a row demands: its columns by their names."""
+    """Return what a row demands; the content has the columns by their names."""
     values = {name: content.get(name) or "" for name in DEMANDS}
     groups = split_lines(values["groups"])
     if values["groups"] and not groups:
-        # If nobody can read a demand, nobody meets it.
+        # A demand that cannot be read is one that nobody meets.
         groups = (NO_GROUP,)
     return read_requirements({**values, "groups": groups})
 
@@ -305,13 +305,13 @@ def _readable_columns(content: JsonObject) -> dict[str, Any]:
 
 
 def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHints:
-    """Return the hints of a tool's content; what is not said there is inherited."""
+    """Return the hints of a tool's content; those that it lacks are inherited."""
     hints = {name: content[name] for name in _HINTS if name in content}
     return replace(inherited or ToolHints(), **hints)
 
 
 def hidden_values_of(content: JsonObject) -> Collection[str] | None:
-    """Return the parameters whose values are not kept; None if none are kept."""
+    """Return the parameters whose values are not kept; None if no values are kept."""
     if not content.get("keeps_values"):
         return None
     return split_lines(content.get("hidden_values", ""))
@@ -320,13 +320,13 @@ def hidden_values_of(content: JsonObject) -> Collection[str] | None:
 def approval_of(
     content: JsonObject, declared: Approval | None = None
 ) -> Approval | None:
-    """Return who must agree: who the code says, or staff where that is stricter.
+    """Return who must agree: the choice of code, or that of staff if it is stricter.
 
-    Where staff are stricter, each call waits: `when` belongs to the code's choice.
+    If staff are stricter, every call waits: the code's `when` does not count.
     """
     levels: tuple[Any, ...] = ("", *APPROVERS)
     by = content.get("approval", "")
-    # A value of another release counts as the strictest.
+    # A value that only another release knows counts as the strictest.
     by = by if by in levels else levels[-1]
     if by in levels[: levels.index(declared.by if declared else "") + 1]:
         return declared
@@ -334,7 +334,7 @@ def approval_of(
 
 
 def app_of(content: JsonObject, declared: str) -> str:
-    """Return the page that shows a tool's answers: that of its content, or of code."""
+    """Return the page that shows a tool's answers: the content's, else the code's."""
     app: str = content.get("app", declared)
     return "" if app == AS_TEXT else app
 
@@ -374,7 +374,7 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
 def server_definition(
     row: Server, content: JsonObject | None = None
 ) -> ServerDefinition:
-    """Return a server with what was published of it; without it, the working copy."""
+    """Return a server with this content; without one, with the working copy's."""
     if content is None:
         content = row.working_content()
     return ServerDefinition(
@@ -422,7 +422,7 @@ def _server_icons(slug: str, content: JsonObject) -> tuple[Icon, ...]:
 
 
 # -- overlays --------------------------------------------------------------------------
-# What code declares, with what staff changed about it laid over it.
+# Definitions that code declares, with the changes that staff made to them.
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 
@@ -432,7 +432,7 @@ _REPLACED = ("title", "description", "timeout", "position")
 def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
     """Return a definition from code with the published content of its overlay.
 
-    What the content does not name is as in code; what is demanded is so in addition.
+    Members that the content lacks stay as in code.  Demands are added to the code's.
     """
     changes: dict[str, Any] = {
         name: content[name] for name in _REPLACED if name in content

@@ -1,4 +1,4 @@
-"""What stands behind a definition, ready to be run by `server.invocation`."""
+"""The callable behind a definition, ready to be run by `server.invocation`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ QUICK_S: Final = 0.1
 QUICK_CALLS: Final = 16
 
 Style: TypeAlias = Literal["inline", "async", "sync"]
-"""Inline code is ours: it neither waits nor blocks, and runs where it is called."""
+"""How a callable runs.  Inline code is ours: it never blocks, and runs at once."""
 
 
 def leave_unconverted(value: object) -> object:
-    """Return what a resource gave: only the caller knows the URI."""
+    """Return a resource's result unchanged: only the caller can convert it, by URI."""
     return value
 
 
 class ArgumentsRefused(Exception):
-    """Arguments that passed the schema cannot become the function's own types."""
+    """Arguments fit the schema, but cannot be converted to the function's types."""
 
     def __init__(self, violations: list[Violation]) -> None:
         super().__init__("; ".join(violation.message for violation in violations))
@@ -33,10 +33,10 @@ class ArgumentsRefused(Exception):
 
 
 class Gate(NamedTuple):
-    """Limits the calls behind one name that run at once in a process.
+    """Limits how many calls with this `name` run at once in a process.
 
-    Without a number these are half of the threads for user code, so that slow ones
-    leave threads to others.
+    Without `places` the limit is half of the threads for user code, so that slow
+    calls leave threads to others.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Gate(NamedTuple):
 
 
 class Pace:
-    """Whether a function is quick: its last calls took less than `QUICK_S` each."""
+    """Tells whether a function is quick: its last calls took under `QUICK_S` each."""
 
     __slots__ = ("_doubts",)
 
@@ -54,7 +54,7 @@ class Pace:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it was so for `QUICK_CALLS`, or for all since its first call."""
+        """Whether it was quick since its first call, or for the last `QUICK_CALLS`."""
         return self._doubts == 0
 
     def note_duration(self, seconds: float) -> None:
@@ -67,11 +67,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runnable(Generic[Output]):
-    """A callable with the ways into it and out of it.
+    """A callable, with the functions that convert its arguments and its result.
 
-    `bind` turns JSON arguments into keyword arguments (raises `ArgumentsRefused`);
-    `convert` turns what the callable returned into the output; `context` names the
-    parameter that takes the Context, None where there is none.
+    `bind` turns JSON arguments into keyword arguments, or raises `ArgumentsRefused`.
+    `convert` turns the result into the output.  `context` names the parameter that
+    takes the Context; None if there is none.
     """
 
     run: Callable[..., object]
@@ -85,19 +85,19 @@ class Runnable(Generic[Output]):
     database: bool = False
     gate: Gate | None = None
     ours: bool = False
-    """Whether it is our own coroutine, which the loop awaits, whatever a site puts
-    around its own."""
+    """Whether it is our own coroutine function: the loop awaits it without the site's
+    wrappers."""
     judged: Set[str] | None = None
-    """If it decides itself which values fit: the parameters whose null it judges, too.
+    """If the callable checks values itself: the parameters whose null it checks, too.
     The schema then only describes values."""
     skill: Skill | None = None
-    """What it serves, if it is the resource of a skill: its argument is a `path`."""
+    """The skill that it serves, if any; its argument is then a `path`."""
     pace: Pace = field(default_factory=Pace, compare=False)
-    """How quick it was in a thread, in this process."""
+    """Tells how quick its calls were in threads of this process."""
     needs_thread: bool = field(init=False)
     """Whether an async function must have a thread and connections of its own."""
     direct: bool = field(init=False)
-    """Whether it may be awaited as it is, where the site puts nothing around it."""
+    """Whether the loop may await it directly, if the site has no wrappers."""
 
     def __post_init__(self) -> None:
         needs_thread = bool(self.database or self.atomic)

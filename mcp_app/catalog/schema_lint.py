@@ -32,13 +32,13 @@ from mcp_app.protocol.schemas import SchemaLimits, check_schema
 from mcp_app.protocol.texts import takes_forever
 
 # -- text lint -------------------------------------------------------------------------
-# What lint says of texts: missing ones, long ones, and what hides in them.
+# Lint of texts: missing ones, long ones, and hidden characters.
 
 LONG_DESCRIPTION: Final = 1_024
-"""Characters; OpenAI's models refuse more, Claude Code cuts at twice as many."""
+"""In characters.  OpenAI's models refuse more; Claude Code cuts at twice as many."""
 
 HIDDEN: Final = "hidden-character"
-"""The rule that no text has characters that nobody sees."""
+"""The rule that no text has invisible characters."""
 
 _ORDER = re.compile(
     r"<important>"
@@ -101,7 +101,7 @@ def hidden_findings(texts: Iterable[DefinitionText]) -> Iterator[Finding]:
 
 
 def order_findings(definition: Definition) -> Iterator[Finding]:
-    """Yield texts that order the model about, as a poisoned definition does (T23)."""
+    """Yield texts that give the model hidden orders, as poisoned tools do (T23)."""
     for field, text in prose_texts(definition):
         if match := _ORDER.search(text):
             message = _(
@@ -115,13 +115,13 @@ def order_findings(definition: Definition) -> Iterator[Finding]:
 # -- schema lint -----------------------------------------------------------------------
 
 MAX_NAMES = 10
-"""Names in one message."""
+"""Names that one message lists."""
 
 _CHOICES = ("oneOf", "anyOf", "allOf")
 _REFERENCE = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 _ELSEWHERE = {"$ref", "$dynamicRef", "patternProperties", *_CHOICES, "if"}
 _TYPED = {"type", "enum", "const", "not", "properties", "items", *_ELSEWHERE}
-# Those of drafts 4 to 2020-12, and what OpenAPI adds.
+# The keywords of drafts 4 to 2020-12, and those that OpenAPI adds.
 _NAMES = """
     $anchor $comment $defs $dynamicAnchor $dynamicRef $id $recursiveAnchor
     $recursiveRef $ref $schema $vocabulary additionalItems additionalProperties allOf
@@ -141,7 +141,7 @@ _LOOKED_UP = 50
 
 
 def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
-    """Yield what holds for any schema; one that is refused says nothing else."""
+    """Yield the findings for any schema; if it is refused, there is only that one."""
     limits = mcp_settings.limits
     sizes = SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
     try:
@@ -173,9 +173,9 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
 
 
 def _unreadable(facts: _Facts) -> Iterator[Finding]:
-    """Yield what some clients cannot read; they show none of the server's tools then.
+    """Yield schemas for which some clients show none of the server's tools.
 
-    Tried with llama-index-tools-mcp 0.6.0.
+    This was tried with llama-index-tools-mcp 0.6.0.
     """
     if facts.recursive:
         message = _(
@@ -188,7 +188,7 @@ def _unreadable(facts: _Facts) -> Iterator[Finding]:
 
 
 class _Facts(NamedTuple):
-    """The facts of a schema, before they become sentences in a language."""
+    """What is wrong with a schema, before it becomes sentences in a language."""
 
     slow: tuple[str, ...]
     misspelt: tuple[tuple[str, Path, str], ...]
@@ -202,7 +202,7 @@ class _Facts(NamedTuple):
 # Many tools share a schema: those of one function, or those without parameters.
 @lru_cache(maxsize=64)
 def _schema_facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
-    """Look at a schema; ValueError says why saving refuses it, by the same rules."""
+    """Return the facts of a schema; ValueError says why saving would refuse it."""
     schema = json.loads(text)
     if schema.get("type") != "object":
         raise ValueError('The schema needs "type": "object" at its top.')
@@ -219,7 +219,7 @@ def _schema_facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
 
 
 def parameter_findings(schema: Schema) -> Iterator[Finding]:
-    """Yield what holds for the parameters of an input schema that can be read."""
+    """Yield the findings for the parameters of an input schema that can be read."""
     for keyword in _CHOICES:
         if keyword in schema:
             message = _(
@@ -242,7 +242,7 @@ def parameters(schema: Schema) -> Mapping[str, object]:
 
 
 def names_text(names: Iterable[str]) -> str:
-    """Return names for a message, the first ones of many."""
+    """Return names for a message; of many names only the first ones."""
     texts = [visible(name) for name in names]
     listed = ", ".join(texts[:MAX_NAMES])
     return listed if len(texts) <= MAX_NAMES else f"{listed}, …"
@@ -261,7 +261,7 @@ def _schema_patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
 def misspelt_keywords(
     subschemas: Iterable[Subschema],
 ) -> Iterator[tuple[str, Path, str]]:
-    """Yield what looks like a keyword, the path of its schema, and what was meant."""
+    """Yield a misspelt keyword, the path of its schema, and the keyword meant."""
     unknown = (
         (keyword, subschema.path)
         for subschema in subschemas
@@ -360,7 +360,7 @@ _PARAMETER_RULES: tuple[tuple[str, Callable[[str, object, Schema], bool], Any], 
 
 
 def required_findings(schema: Schema) -> Iterator[Finding]:
-    """Yield the names that a schema requires and describes nowhere."""
+    """Yield the names that a schema requires but does not describe."""
     required = schema.get("required")
     if not isinstance(required, list) or schema.keys() & _ELSEWHERE:
         return

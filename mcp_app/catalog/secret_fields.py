@@ -1,4 +1,4 @@
-"""Fields that hold secrets by their names, and models that are about who comes in."""
+"""Fields whose names suggest secrets, and models that are about access."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SWAPPING: Final = re.compile(r"(?:OAUTH2_PROVIDER|KNOX)_\w*MODEL")
 
 
 def is_secret_name(name: str, model: Any = None) -> bool:
-    """Whether a field, of a model if that is known, has a name that secrets have.
+    """Whether a field has a name that secrets have; `model` is its model, if known.
 
-    So has a relation to rows whose key or text is a secret.
+    A relation counts, too, if its rows' key or text is a secret.
     """
     is_about = model is not None and names_secret(name, "", _SECRET_THERE)
     if is_about and _is_about_access(model):
@@ -44,13 +44,13 @@ def is_secret_name(name: str, model: Any = None) -> bool:
     if isinstance(column, models.BooleanField):
         return False
     is_number = isinstance(column, _NUMBERS)
-    # A number and the key of a table are called keys for other reasons.
+    # “Key” in the name of a number or a primary key means no secret.
     is_key = is_number or getattr(column, "primary_key", False)
     return names_secret(name, 0 if is_number else "", SURE if is_key else FIELDS)
 
 
 def secret_in_sight(model: Any) -> str:
-    """Return the secret field that is a row's key, or part of its text; else ""."""
+    """Return the secret field that is a row's key or in its text; "" without one."""
     read = {model._meta.pk.name, *_names_in_text(model)}
     columns = [field for field in model._meta.concrete_fields if not field.is_relation]
     names = [column.name for column in columns if column.name in read]
@@ -71,7 +71,7 @@ def _names_in_text(model: type) -> list[str]:
 def is_secret_path(path: str, model: Any) -> bool:
     """Whether a path such as `grant__code__in` has a secret in it, or enters JSON.
 
-    What stands in JSON is a secret by its name, which no statement knows.
+    JSON counts, because the names of its members are not known here.
     """
     for part in path.split("__"):
         if is_secret_name(part, model):
@@ -87,12 +87,12 @@ def is_secret_path(path: str, model: Any) -> bool:
 
 
 def searches_secret(names: Iterable[str], model: Any) -> bool:
-    """Whether a search of the admin looks at a secret, which who asks could guess."""
+    """Whether a search of the admin looks at a secret: callers could guess it."""
     return any(is_secret_path(name.lstrip("^=@"), model) for name in names)
 
 
 def is_secret_model(model: Any) -> bool:
-    """Whether the rows of a model may hold secrets, or say who may do what."""
+    """Whether the rows of a model may hold secrets, or grant rights."""
     names = [field.name for field in model._meta.concrete_fields]
     return _is_about_access(model) or any(is_secret_name(n, model) for n in names)
 
@@ -104,7 +104,7 @@ def _is_about_access(model: type) -> bool:
 
 
 def comes_from(model: type, names: Set[str]) -> bool:
-    """Whether a model or a base of it has one of these labels, or its app has."""
+    """Whether `names` has the label of a model or one of its bases, or of their app."""
     bases = [(each._meta, each) for each in model.__mro__ if hasattr(each, "_meta")]
     # An abstract class of an app that is not installed has no label.
     apps = [o.app_label or each.__module__.split(".")[-2:][0] for o, each in bases]

@@ -1,4 +1,4 @@
-"""What lint says of a server: what its definitions are together."""
+"""What lint says of a server and all its definitions together."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def server_findings(
 ) -> list[Finding]:
     """Return what is wrong with a server, given all that it offers; the worst first.
 
-    What a definition has by itself is left to `lint.findings`.
+    What is wrong with a single definition is left to `lint.findings`.
     """
     title = server.title or server.slug
     tools = [each for each in definitions if isinstance(each, ToolDefinition)]
@@ -168,7 +168,7 @@ def _tool_count_findings(
         )
         values = {"count": count_text(len(tools)), "limit": MANY_TOOLS}
         yield advice("tools-many", "", message % {"server": title, **values})
-    # Resources and prompts are listed to people; models carry the tools.
+    # Only tools take tokens of the model; people read the other lists.
     count = sum(map(tokens, tools))
     if count > MANY_TOKENS:
         message = _(
@@ -183,9 +183,9 @@ def _tool_count_findings(
 def _page_findings(
     title: str, page_size: int, definitions: Iterable[Definition]
 ) -> Iterator[Finding]:
-    """Yield the lists that take more than one page: many clients read only the first.
+    """Yield the lists that take more than one page.
 
-    So did 8 of 23 clients that were tried with 247 tools.
+    With 247 tools, 8 of 23 clients that were tried read only the first page.
     """
     for kind, count in Counter(map(type, definitions)).items():
         if count <= page_size:

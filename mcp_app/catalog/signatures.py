@@ -1,4 +1,4 @@
-"""What a function takes: its JSON Schema, and the way from JSON to its own types."""
+"""The parameters of a function: their JSON Schema, and how JSON becomes their types."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Header:
     """Marks a parameter that HTTP requests repeat in `Mcp-Param-<name>`.
 
-    Only for strings, integers and booleans, and never for secrets: proxies see it
-    (server/tools, `x-mcp-header`).
+    It is for strings, integers and booleans, and never for secrets: proxies see the
+    value (server/tools, `x-mcp-header`).
     """
 
     name: str
@@ -58,7 +58,7 @@ class Signature:
     def __init__(self, function: Inspection) -> None:
         self.function = function
         self.form = _form_parameter(function)
-        """The parameter that gets a form, whose fields stand in its place."""
+        """The parameter that gets a form; clients send the form's fields instead."""
         self._parameters = [
             parameter
             for parameter in function.parameters
@@ -104,7 +104,7 @@ class Signature:
 
     @property
     def run(self) -> Callable[..., object]:
-        """What takes the arguments by keyword, with the values of a form as a dict."""
+        """The callable that takes arguments by keyword; form values are one dict."""
         function = self.function
         if self.form is None:
             return function.run
@@ -118,7 +118,7 @@ class Signature:
                 types = type_adapter(owner, _parameter_hint(each))
                 json_schema(owner, types, "validation")
             except RegistrationError:
-                # Models can be imported only where Django is set up.
+                # Models can be imported only after Django is set up.
                 from mcp_app.catalog import django_types  # noqa: PLC0415
 
                 django_types.check_parameter(function, each.name, each.annotation)
@@ -126,7 +126,7 @@ class Signature:
 
     @cached_property
     def returns(self) -> ToolReturns:
-        """What the function gives where it is a tool."""
+        """The output schema and the converter of the function as a tool."""
         return tool_returns(self.function.qualified_name, self.function.returns)
 
     @property
@@ -136,8 +136,8 @@ class Signature:
     def bind_arguments(self, arguments: JsonObject) -> dict[str, object]:
         """Turn JSON into keyword arguments; raise `ArgumentsRefused`.
 
-        It is lax: strings from URIs and prompts become numbers and dates.  Before,
-        the schema has said which values fit.
+        Conversion is lax: strings from URIs and prompts become numbers and dates.  The
+        schema has checked the values before.
         """
         if self._are_plain(arguments):
             return dict(arguments)
@@ -165,7 +165,7 @@ class Signature:
         return self._needed <= arguments.keys()
 
     def schema_problems(self, schema: Mapping[str, Any]) -> list[str]:
-        """Say why arguments that satisfy an input schema could not be passed on."""
+        """Return why the function could not take arguments that fit an input schema."""
         inputs = self.input_schema
         needed = set(inputs.get("required", ())).difference(schema.get("required", ()))
         function = f"The function {self.function.name}"
@@ -179,8 +179,8 @@ class Signature:
         ]
 
     def _arguments_type(self) -> type:
-        # A TypedDict validates to a dict without what was left out, so that the
-        # function's own defaults hold; in 0.2 µs for two numbers.
+        # A TypedDict leaves out missing arguments, so that the function's own defaults
+        # count.  It takes 0.2 µs for two numbers.
         members: dict[str, Annotation] = {}
         for each in self._parameters:
             hint = _parameter_hint(each)
@@ -193,7 +193,7 @@ class Signature:
         return shape
 
     def _field_extras(self, parameter: Parameter) -> Iterator[object]:
-        """Yield descriptions of a parameter; later ones win."""
+        """Yield the extras of a parameter's hint; later ones override earlier ones."""
         extras = hint_metadata(parameter.annotation)
         text = next((extra for extra in extras if isinstance(extra, str)), None)
         documented = self.function.documentation.parameters.get(parameter.name)
@@ -205,10 +205,10 @@ class Signature:
 
 
 def _form_parameter(function: Inspection) -> FormParameter | None:
-    """Return the parameter that is a Django form; it stands alone."""
+    """Return the parameter that is a Django form; there can be only one."""
     loaded = sys.modules.get("django.forms")
     if loaded is None:
-        # A function with a form has imported them; all others start faster without.
+        # If no form is imported, no function has one; this avoids a slow import.
         return None
     kind = loaded.BaseForm
     forms = [
@@ -231,7 +231,7 @@ def _parameter_hint(parameter: Parameter) -> Annotation:
     if parameter.annotation is MISSING:
         return Any
     hint = for_pydantic(without_metadata(parameter.annotation))
-    # A header stands for a plain value: an optional parameter needs no null.
+    # A header has a plain value: clients leave it out instead of sending null.
     return without_none(hint) if _parameter_header(parameter) else hint
 
 
@@ -255,7 +255,7 @@ def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
         return
     if default is None and header is not None:
         return
-    # A default that has no JSON form stays with the function.
+    # A default without a JSON form is not shown; the function still has it.
     with suppress(TypeError, jsonrpc.UnserializableValue):
         yield "default", jsonrpc.read(jsonrpc.write(jsonable_value(default)))
 
@@ -263,13 +263,13 @@ def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
 _LIMIT: Final = re.compile(
     "greater|less|decimal_(max|whole)|too_|future|past|multiple|finite|literal|enum"
 )
-"""Kinds of problems whose message says enough: form is right, or it names the rule."""
+"""Kinds of problems whose message needs no example, because it names the rule."""
 
 
 def _violations(
     error: ValidationError, arguments: JsonObject, schema: JsonObject
 ) -> Iterator[Violation]:
-    """Yield one for each path: a union has a problem in each of its branches."""
+    """Yield one violation for each path; unions report one for each branch."""
     paths = set()
     for problem in error.errors(include_url=False, include_context=False):
         kind, message = problem["type"], problem["msg"].rstrip(".")
@@ -287,9 +287,9 @@ def _violations(
 def _locate_problem(
     steps: Iterable[int | str], value: Any, schema: JsonObject
 ) -> tuple[list[int | str], JsonObject]:
-    """Return where a problem is, and the schema there, {} if it has none.
+    """Return where a problem is, and the schema there; {} if there is none.
 
-    Only what the value has is a step: Pydantic names branches of unions, too.
+    Steps that the value lacks are left out: Pydantic adds the branches of unions.
     """
     path, root = [], schema
     for step in steps:

@@ -29,10 +29,10 @@ from mcp_app.protocol.skills import MARKDOWN, SKILL_FILE, Skill
 
 
 class SkillOptions(TypedDict, total=False):
-    """What `skills` takes; its addresses begin with skill://, then the `prefix`.
+    """What `skills` takes; addresses begin with skill://, then the `prefix`.
 
-    Who reads the skills has the `permission`, is in one of the `groups`, and the `rule`
-    lets them.  `ttl_ms` and `public` are hints for caches.
+    Readers need the `permission` and one of the `groups`, and the `rule` must agree.
+    `ttl_ms` and `public` are hints for caches.
     """
 
     prefix: str
@@ -48,9 +48,9 @@ class SkillOptions(TypedDict, total=False):
 def read_declared_skills(
     folder: str, options: SkillOptions, problems: list[str]
 ) -> Iterator[DeclaredResource]:
-    """Yield a resource for each skill of a folder; `problems` gets what is wrong.
+    """Yield a resource for each skill of a folder; add others to `problems`.
 
-    Raises `RegistrationError` if there is no skill in it.
+    Raises `RegistrationError` if the folder has no skill.
     """
     place, module = origin_of("").place, calling_module()
     top = Path(place.file).parent / folder
@@ -72,7 +72,7 @@ def read_declared_skills(
         def read_file(path: str = SKILL_FILE, skill: Skill = skill) -> object:
             return skill.read(path)
 
-        # So that the registry knows whose skill it is.
+        # By the module, the registry knows who declared the skill.
         read_file.__module__ = module
         run = Runnable(
             run=read_file,
@@ -89,9 +89,9 @@ def read_declared_skills(
 
 
 def read_skill_folder(folder: Path, prefix: str) -> Skill:
-    """Return the skill in a folder; ValueError says why there is none.
+    """Return the skill in a folder; ValueError says why it cannot be read.
 
-    Links, hidden files and what Python leaves there are no files of it.
+    Links, hidden files and `__pycache__` are left out.
     """
     frontmatter = read_frontmatter((folder / SKILL_FILE).read_bytes())
     if frontmatter.get("name") != folder.name:
@@ -139,15 +139,15 @@ def _definition_of(skill: Skill, options: SkillOptions) -> ResourceDefinition:
 
 
 def findings_of(function: RegisteredFunction | ReadyFunction) -> Iterator[Finding]:
-    """Yield what is wrong with the skill that stands behind a resource, if one does."""
+    """Yield what is wrong with the skill behind a resource, if there is one."""
     if isinstance(function, ReadyFunction) and function.run.skill is not None:
         yield from skill_findings(function.run.skill)
 
 
 def skill_findings(skill: Skill) -> Iterator[Finding]:
-    """Yield the fields of a folder's frontmatter that readers of YAML read differently.
+    """Yield the fields of the frontmatter that YAML 1.1 reads as another value.
 
-    Hosts read it by the core schema of YAML 1.2, many programs by that of 1.1.
+    Hosts read it by the core schema of YAML 1.2, but many programs by YAML 1.1.
     """
     import yaml  # noqa: PLC0415 - an extra, without which there is no such skill
 

@@ -16,7 +16,7 @@ from mcp_app.protocol.skills import MAX_FILES, SKILL_FILE, SkillError
 
 
 class SkillArchive(NamedTuple):
-    """`files` are bytes by path, without SKILL.md; None if that came alone."""
+    """`files` are bytes by path, without SKILL.md; None if there is only SKILL.md."""
 
     frontmatter: JsonObject
     body: str
@@ -27,7 +27,7 @@ class SkillArchive(NamedTuple):
 def read_skill_zip(content: bytes) -> SkillArchive:
     """Read a zip or a SKILL.md; the ValueError says what is wrong, and what to do.
 
-    One folder around everything in a zip is taken off.
+    If all files of a zip are in one folder, paths begin below it.
     """
     if not content.startswith(b"PK"):
         return _read_skill_file(content)
@@ -35,7 +35,7 @@ def read_skill_zip(content: bytes) -> SkillArchive:
         with ZipFile(BytesIO(content)) as archive:
             files, left_out = _read_entries(archive)
     except Exception as error:
-        # Python's reader raises many.
+        # Python's reader raises errors of many types.
         raise SkillError(f"The zip cannot be read: {error}") from error
     if SKILL_FILE not in files and len({path.split("/")[0] for path in files}) == 1:
         files = {path.partition("/")[2]: each for path, each in files.items()}
@@ -71,7 +71,7 @@ def _read_entries(archive: ZipFile) -> tuple[dict[str, bytes], tuple[str, ...]]:
             continue
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise SkillError(f"{path!r} is a link. Put the file itself into it.")
-        # With other compressions, Python's reader does not limit the memory.
+        # For other compressions, Python's reader does not limit the memory.
         if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise SkillError(f"{path!r} is not packed by “deflate”.")
         with archive.open(path) as file:

@@ -54,7 +54,7 @@ MAX_SELECTIONS = 32
 
 
 def _shorten_text(text: str) -> str:
-    """Return a text that fits into a cursor; different ones stay different."""
+    """Return a text that fits into a cursor; different texts stay different."""
     if len(text) <= MAX_PLACE_LENGTH:
         return text
     digest = sha256(text.encode()).hexdigest()[:DIGEST_OF_PLACE]
@@ -63,7 +63,7 @@ def _shorten_text(text: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Entry(Generic[AnyDefinition, Output]):
-    """A definition, what runs behind it, and what was made of both so far."""
+    """A definition, its runnable, and what was made from both and kept."""
 
     definition: AnyDefinition
     identity: str
@@ -85,7 +85,7 @@ class Entry(Generic[AnyDefinition, Output]):
 
     @property
     def place_in_list(self) -> Place:
-        """Where lists have it: by position, then by name."""
+        """Its place in lists, which are sorted by position, then by name."""
         text = name = self.definition.name
         if name != self.identity:
             text = f"{name}\n{self.identity}"
@@ -105,7 +105,7 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
     """A tool with its validators."""
 
     scalar: type | None = None
-    """The type whose values surely fit the output schema, if there is one."""
+    """The type of which all values fit the output schema, if there is such a type."""
     _plain: dict[str, PlainTool | None] = field(default_factory=dict)
 
     @property
@@ -129,7 +129,7 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
         return self._mirrored
 
     def as_plain_tool(self, revision: Revision) -> PlainTool | None:
-        """Return what plain calls of it need; None if its calls are not plain."""
+        """Return what plain calls of the tool need; None if its calls are not plain."""
         version = revision.version
         if version not in self._plain:
             scalar = self.scalar if revision.structured_content else None
@@ -156,9 +156,9 @@ class TemplateEntry(Entry[ResourceTemplateDefinition, object]):
 
 @dataclass(slots=True, eq=False)
 class EventEntry(Entry[EventDefinition, Sequence[Occurred]]):
-    """An event type; its runnable chooses what a subscriber is told.
+    """An event type; its runnable chooses the events that a subscriber is told.
 
-    That takes what `bind` makes of the arguments, and `occurrences` in their order.
+    The runnable takes what `bind` returns, and the `occurrences` in their order.
     """
 
     @property
@@ -205,7 +205,7 @@ def prompt_entry(
 def event_entry(
     definition: EventDefinition, run: Runnable[Sequence[Occurred]]
 ) -> EventEntry:
-    # What of it is shown depends on the transport, too.
+    # The list entry also depends on the transport, so it is made elsewhere.
     return EventEntry(definition, definition.name, run, lambda *_: {})
 
 
@@ -213,7 +213,7 @@ def event_entry(
 class Page:
     """One page of a list: JSON text of an array, and where the next one begins.
 
-    `result` is the whole encoded result, once somebody has made it.
+    `result` is the whole encoded result, kept after it is first made.
     """
 
     items: orjson.Fragment
@@ -222,7 +222,7 @@ class Page:
 
 
 class VisibilityKey(NamedTuple):
-    """Callers with equal keys see the same of a list."""
+    """Callers with equal keys see the same entries of a list."""
 
     met: frozenset[AccessRequirements]
     scope: Scope | None
@@ -237,7 +237,7 @@ class Listing:
         page_size: int,
         also: Iterable[AccessRequirements] = (),
     ) -> None:
-        """Show the entries; who sees them depends also on the demands `also`."""
+        """Show the entries; what callers see depends also on the demands `also`."""
         places = {entry.place_in_list: entry for entry in entries}
         self._places = sorted(places)
         self._entries = [places[place] for place in self._places]
@@ -253,15 +253,15 @@ class Listing:
 
     @cached_property
     def demands(self) -> frozenset[AccessRequirements]:
-        """Everything that is demanded of who sees all of it."""
+        """All demands that a caller must meet to see the whole list."""
         return frozenset(self._demands) - {NO_REQUIREMENTS}
 
     def visible_part(
         self, by: VisibilityKey, visible: Callable[[Entry[Any, Any]], bool]
     ) -> Listing:
-        """Return the part that callers with the key `by` see; the last ones are kept.
+        """Return the part of the list that callers with the key `by` see.
 
-        What was asked for last is kept.
+        The parts that were last used are kept.
         """
         if not self.is_restricted and by.scope is None:
             return self
@@ -271,16 +271,16 @@ class Listing:
             listing = Listing(filter(visible, self._entries), self._page_size)
             if len(self._selections) >= MAX_SELECTIONS:
                 del self._selections[next(iter(self._selections))]
-        # In the order of their last use.
+        # `_selections` is in the order of last use.
         self._selections[by] = listing
         return listing
 
     def with_changes(
         self, old: Iterable[Entry[Any, Any]], new: Iterable[Entry[Any, Any]]
     ) -> Listing:
-        """Return the list without some entries and with others.
+        """Return the list without the `old` entries and with the `new` ones.
 
-        It costs two copies of lists, and nothing for each entry that stays.
+        This copies two lists, and does no other work for entries that stay.
         """
         result = Listing((), self._page_size)
         result._places, result._entries = self._places.copy(), self._entries.copy()
@@ -314,7 +314,7 @@ class Listing:
         has_next = end < len(self._entries)
         items = orjson.Fragment(b"[" + texts + b"]")
         page = Page(items, entries[-1].place_in_list if has_next else None)
-        # Clients choose the place, so only the places of our own pages are kept.
+        # Clients may send any place, so only pages at our own places are kept.
         if start % self._page_size == 0:
             self._pages[key] = page
         return page
@@ -322,9 +322,9 @@ class Listing:
     def entries_after(
         self, after: Place | None
     ) -> tuple[Sequence[Entry[Any, Any]], Place | None]:
-        """Return the entries of the page that follows a place, and where it ends.
+        """Return the entries of the page after a place, and the place where it ends.
 
-        That is None if nothing follows.
+        The place is None if nothing follows.
         """
         start = self._start_of_page(after)
         entries = self._entries[start : start + self._page_size]
@@ -335,7 +335,7 @@ class Listing:
         return 0 if after is None else bisect_right(self._places, after)
 
     def first_result(self, revision: Revision) -> bytes | None:
-        """Return the encoded result of the first page, if it is the same for all."""
+        """Return the encoded result of the first page, if it is kept."""
         page = self._pages.get((revision.version, 0))
         return None if page is None else page.result
 
@@ -364,9 +364,9 @@ OwnTools: TypeAlias = Callable[
     ],
     Sequence[ToolEntry],
 ]
-"""Makes our tools for a server with such tools, event types and skills."""
+"""Makes our own tools for a server that has these tools, event types and skills."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
-"""What a server offers from now on, by list and identity; None takes it away."""
+"""The new entries of a server by list and identity; None removes an entry."""
 LISTS = ("tools", "resources", "templates", "prompts", "events")
 
 
@@ -379,8 +379,8 @@ class Catalog:
     prompts: Mapping[str, PromptEntry]
     events: Mapping[str, EventEntry]
     stopped: Mapping[str, Mapping[str, Entry[Any, Any]]]
-    """What would be offered if people had not switched it off, by list and identity:
-    asked only for what is not offered."""
+    """The entries that people have switched off, by list and identity: they are looked
+    up only if no entry is offered."""
 
     def __init__(
         self,
@@ -406,12 +406,12 @@ class Catalog:
             name: Listing(getattr(self, name).values(), server.page_size)
             for name in LISTS
         }
-        """All that it offers, whether lists show it or clients find it by searching."""
+        """All entries, also tools that clients find only by searching."""
         self._complete_catalog()
 
     def _complete_catalog(self) -> None:
         self.skills = _skill_entries(self.resources)
-        """Those of the resources that are skills."""
+        """The resources that are skills."""
         stopped = _skill_entries(self.stopped.get("resources", {}))
         self.has_skills = bool(self.skills or stopped)
         skills = Listing(self.skills.values(), self.server.page_size)
@@ -425,7 +425,7 @@ class Catalog:
         for entries in self.stopped.values():
             demands.update(map(_entry_demands, entries.values()))
         self.demands = frozenset(demands - {NO_REQUIREMENTS})
-        """Everything that is demanded of who uses the server and sees all of it."""
+        """All demands that a caller must meet to use the server and see all of it."""
         self.restricted = bool(self.demands)
         self.open = self.public and not self.restricted
         """Whether everybody may use it without a sign-in."""
@@ -446,7 +446,7 @@ class Catalog:
         skills = [*self.skills.values()]
         made = self._make_own_tools(self.server, tools, events, skills)
         extra = {entry.identity: entry for entry in made}
-        # The tools that an earlier state had are left out.
+        # Our own tools of an earlier catalog are left out.
         self.tools = {**_by_identity(tools), **extra}
         if not extra:
             return
@@ -456,8 +456,8 @@ class Catalog:
         visible_tools = Listing(
             [each for each in listed if each.identity not in extra] + [*extra.values()],
             self.server.page_size,
-            # Callers who see no event type see no tool that waits for events; without
-            # a skill they see none that reads skills.
+            # A caller who sees no event type does not see the tool that waits for
+            # events; one who sees no skill does not see the tool that reads skills.
             self.offered["events"].demands | self.listings["skills"].demands,
         )
         self.listings = {**self.listings, "tools": visible_tools}
@@ -480,7 +480,7 @@ class Catalog:
 
     @property
     def personal_lists(self) -> Sequence[str]:
-        """The lists, as clients are told of them, that differ from user to user."""
+        """The lists that differ from user to user, by the names that clients know."""
         restricted = [name for name in LISTS if self.listings[name].is_restricted]
         names = ("resources" if name == "templates" else name for name in restricted)
         return tuple(dict.fromkeys(names))
@@ -488,7 +488,7 @@ class Catalog:
     def with_changes(self, changes: Changes, stopped: Changes | None = None) -> Catalog:
         """Return the catalog with some entries replaced; the others are the same.
 
-        `stopped` are those that are switched off from now on, and those that are not.
+        `stopped` has entries that are switched off from now on; None switches one on.
         """
         result = copy(self)
         result.stopped = _merged_entries(self.stopped, stopped or {})
@@ -496,7 +496,7 @@ class Catalog:
         for name, entries in changes.items():
             before: Mapping[str, Entry[Any, Any]] = getattr(self, name)
             if name in ("tools", "resources"):
-                # The definitions that we add are not among them.
+                # Without the tools and pages that we add.
                 before = {each.identity: each for each in self.offered[name]}
             differing = {
                 identity: entry
@@ -518,7 +518,7 @@ class Catalog:
     def matches_of_uri(self, uri: str) -> Iterator[TemplateMatch]:
         """Yield what a URI may name: a resource, skills' files, templates that fit.
 
-        What is switched off is among them: nothing else answers in its place.
+        Switched-off entries are among them, so that no other entry answers instead.
         """
         entry = self.resources.get(uri)
         stopped = self.stopped.get("resources", {}).get(uri)
@@ -536,9 +536,9 @@ class Catalog:
                 yield TemplateMatch(template, variables, stopped=off)
 
     def skills_around(self, uri: str) -> Iterator[tuple[ResourceEntry, Skill, bool]]:
-        """Yield the skills in whose folder an address may be, the innermost first.
+        """Yield the skills whose folder may have an address, the innermost first.
 
-        With each comes whether it is switched off.
+        The last member is whether the skill is switched off.
         """
         stopped = self.stopped.get("resources", {})
         folder = uri if self.has_skills else ""
@@ -557,11 +557,11 @@ class Catalog:
         return cast("Iterable[TemplateEntry]", listed)
 
     def switched_off(self, name: str, identity: str) -> Entry[Any, Any] | None:
-        """Return what people have switched off, by list and identity."""
+        """Return the switched-off entry of this list and identity, if there is one."""
         return self.stopped.get(name, {}).get(identity)
 
     def has_switched_off(self, entry: Entry[Any, Any]) -> bool:
-        """Whether a definition like this one is switched off."""
+        """Whether an entry with this identity and type is switched off."""
         return any(
             entry.identity in entries
             and type(entries[entry.identity].definition) is type(entry.definition)
@@ -569,7 +569,7 @@ class Catalog:
         )
 
     def result_end(self, revision: Revision) -> bytes:
-        """Return the text that ends each object of results: "}", or more before it."""
+        """Return the text that ends each result: common members, if any, and "}"."""
         end = self._ends.get(revision.version)
         if end is None:
             members = results.complete_result({}, revision, self.server_info(revision))

@@ -20,11 +20,11 @@ SERVER_OFF: Final = (
 )
 """What they are told of a server; `Retry-After` says when to try again."""
 RETRY_S: Final = (15, 45)
-"""Clients try a stopped server again after between so many seconds."""
+"""The shortest and longest time until clients try a stopped server again."""
 
 
 def retry_after_s() -> int:
-    """Return after how many seconds a client tries again: not all at once."""
+    """Return a random number of seconds, so that clients do not retry all at once."""
     return random.randint(*RETRY_S)  # noqa: S311 - no secret
 
 
@@ -40,13 +40,13 @@ class Halt:
 class Stops:
     """The stops that are on, by what they stop; a key names a row.
 
-    A stop holds a row by its key and, should that have been deleted and made again,
-    by what clients call it: `names` has the kind and the name, URI or slug.
+    A stop finds a row by its key, and also by its kind and its name, URI or slug: the
+    row may have been deleted and made again.  These are the keys of `names`.
     """
 
     everything: tuple[Halt, ...] = ()
     changes: tuple[Halt, ...] = ()
-    """The stops of all tools that do not say that they only read."""
+    """The stops of all tools without the hint that they only read."""
     rows: Mapping[Key, tuple[Halt, ...]] = field(default_factory=dict)
     names: Mapping[Key, tuple[Halt, ...]] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ class Stops:
     ) -> tuple[Halt, ...]:
         """Return the stops of a definition on all servers.
 
-        `key` is its row's, and `name` its kind and what clients call it.
+        `key` is the row's; `name` has its kind, and its name or URI.
         """
         changes = () if definition.only_reads else self.changes
         return (*changes, *self._halts_of_keys(key, name))
@@ -69,7 +69,7 @@ class Stops:
         if not self.rows:
             return ()
         halts = () if key is None else self.rows.get(key, ())
-        # Most stops hold the same thing in both ways.
+        # Most stops are found both ways; a dict drops the second.
         return dict.fromkeys((*halts, *self.names.get(name, ())))
 
 

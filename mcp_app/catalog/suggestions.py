@@ -1,4 +1,4 @@
-"""What staff suggest for arguments, found by what somebody has typed so far."""
+"""Suggestions of staff for arguments, and those that fit the text typed so far."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SUGGESTING: Mapping[type[Definition], str] = {
     PromptDefinition: "arguments",
     ResourceTemplateDefinition: "suggestions",
 }
-"""The column in which suggestions stand."""
+"""The column of suggestions, by the type of definition."""
 
 
 def suggestions_of(definition: Definition) -> Mapping[str, Sequence[str]]:
-    """Return what is suggested, by the names of arguments or of variables."""
+    """Return the suggestions by the names of arguments or variables."""
     if isinstance(definition, PromptDefinition):
         arguments = definition.arguments
         return {each.name: each.suggestions for each in arguments if each.suggestions}

@@ -1,7 +1,7 @@
-"""What code asks of toolsets, in lines such as `mcp.model_tools(Order)`.
+"""The options of lines in code that ask for tools, such as `mcp.model_tools(Order)`.
 
-Nothing is looked up where they stand: `mcp_app.toolsets` makes the tools when somebody
-first asks for them, when all models, URLs and pages of the site are there.
+Such a line looks nothing up: `mcp_app.toolsets` makes the tools when somebody first
+asks for them, after all models, URLs and pages of the site are loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp_app.interface.rules import AccessRequirements, read_requirements
 class ToolsetOptions(TypedDict, total=False):
     """What all toolsets take.
 
-    The names of its tools begin with `name`; `only` names those that are made.
+    The names of the tools begin with `name`; if `only` is given, only these are made.
     """
 
     name: str
@@ -32,9 +32,9 @@ class ToolsetOptions(TypedDict, total=False):
 class ModelToolOptions(ToolsetOptions, total=False):
     """What `model_tools` takes; all fields that it names are opened.
 
-    `search` are the texts that one parameter looks at, by default the one that stands
-    for a row; `fields` are shown, `filters` may be asked by, by default all that are
-    opened and demand no permission of their own.
+    `search` are the text fields that the search looks at, by default the one that
+    stands for a row.  `fields` are shown, and callers filter by `filters`; by default
+    they are all opened fields without a permission of their own.
     """
 
     search: Sequence[str]
@@ -45,8 +45,8 @@ class ModelToolOptions(ToolsetOptions, total=False):
 class AdminToolOptions(ToolsetOptions, total=False):
     """What `admin_tools` takes.
 
-    `site` is an `AdminSite` of the site's own; `models` are those that are read, by
-    default all without secrets; `change` are those whose rows may be changed.
+    `site` is another `AdminSite` than Django's default.  `models` can be read, by
+    default all without secrets.  The rows of the models in `change` can be changed.
     """
 
     site: Any
@@ -55,12 +55,12 @@ class AdminToolOptions(ToolsetOptions, total=False):
 
 
 class RestToolOptions(ToolsetOptions, total=False):
-    """What `rest` takes: which place of the view in the URLconf, which version of it.
+    """What `rest` takes: `prefix` says where the view is in the URLconf.
 
-    `parameters` are those of addresses and headers that its tools have, beside required
-    ones; by default all, or the first 50.
-    With `stand_in` the caller comes in also where the view authenticates others than
-    users of the site.
+    `parameters` are the optional ones of addresses and headers that its tools have; by
+    default all, or the first 50.
+    With `stand_in` the caller gets in also if the view authenticates others than users
+    of the site.
     """
 
     prefix: str
@@ -71,21 +71,21 @@ class RestToolOptions(ToolsetOptions, total=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Toolset:
-    """A line that asks for tools, and where it stands.
+    """A line of code that asks for tools, and its place.
 
     `maker` is the module of `mcp_app.toolsets` that makes them.
     """
 
     maker: str
     call: str
-    """The line, for sentences: "mcp.model_tools(shop.Order)"."""
+    """The line of code for messages: "mcp.model_tools(shop.Order)"."""
     subject: Any
     options: Mapping[str, Any]
     origin: Origin
 
     @property
     def demands(self) -> AccessRequirements:
-        """What its tools demand of callers, beside each tool's own demands."""
+        """What all its tools demand of callers; each tool may demand more."""
         return read_requirements(self.options)
 
     @property
@@ -93,7 +93,7 @@ class Toolset:
         return frozenset(self.options.get("tags", ()))
 
     def wanted_tools(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names, among these, of the tools to make."""
+        """Return those of these names that `only` has; without `only`, all."""
         only = self.options.get("only", names)
         for name in only:
             if name not in names:

@@ -1,4 +1,4 @@
-"""What a function says of itself: its type hints, taken apart, and its docstring."""
+"""Reads the type hints of a function, and its docstring."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.texts import clean_text
 
 # -- annotations -----------------------------------------------------------------------
-# Type hints taken apart.
+# The parts of type hints.
 
 Annotation: TypeAlias = Any
-"""What stands behind a colon or an arrow, with its strings resolved."""
+"""The hint after a colon or an arrow, with its strings resolved."""
 
 typed_dict = cast(
     "Callable[[str, dict[str, Annotation]], type]", vars(typing_extensions)["TypedDict"]
@@ -50,12 +50,12 @@ NEEDS_EXTENSIONS = sys.version_info < (3, 12)
 
 
 def hint_origin(annotation: Annotation) -> Annotation:
-    """Return what stands before the brackets, None where there are none."""
+    """Return the part before the brackets; None if there are no brackets."""
     return get_origin(annotation)
 
 
 def bare_hint(annotation: Annotation) -> Annotation:
-    """Return what `Annotated` and `type` aliases stand around."""
+    """Return the hint inside of `Annotated` and `type` aliases."""
     if hint_origin(annotation) is Annotated:
         return bare_hint(get_args(annotation)[0])
     if isinstance(annotation, typing_extensions.TypeAliasType):
@@ -64,14 +64,14 @@ def bare_hint(annotation: Annotation) -> Annotation:
 
 
 def hint_metadata(annotation: Annotation) -> tuple[object, ...]:
-    """Return what `Annotated` adds, without that of its members."""
+    """Return the metadata of `Annotated`, without that of inner hints."""
     if hint_origin(annotation) is Annotated:
         return tuple(annotation.__metadata__)
     return ()
 
 
 def without_metadata(annotation: Annotation) -> Annotation:
-    """Return the hint without what `Annotated` adds to it, not to its members."""
+    """Return the hint without its own metadata; inner hints keep theirs."""
     return get_args(annotation)[0] if hint_metadata(annotation) else annotation
 
 
@@ -163,7 +163,7 @@ _TEXT = {kind: text for kind, (_, text) in SCALARS.items()}
 
 
 def scalar_of(schema: object) -> type | None:
-    """Return the type that an output schema promises, where it promises no more."""
+    """Return the scalar type of an output schema; None for any other schema."""
     return next((kind for kind in SCALARS if schema == scalar_schema(kind)), None)
 
 
@@ -226,7 +226,7 @@ class ScalarOutput(ToolOutput):
 
 
 def scalar_members(value: Any) -> bytes:
-    """Return what `members` does of a value whose type is one of `SCALARS`."""
+    """Return the members of a result as JSON for a value of one of the `SCALARS`."""
     if type(value) is int and -_PLAIN < value < _PLAIN:
         return _INTEGER_MEMBERS % (value, value)
     encoded = jsonrpc.write({"result": value})[10:-1]
@@ -238,7 +238,7 @@ def scalar_members(value: Any) -> bytes:
 
 
 _PLAIN = 10**18
-"""Integers below it are written without a look; Python refuses the largest."""
+"""Smaller integers are written without a check; Python refuses to write huge ones."""
 _set_value: Callable[[ScalarOutput, object], None]
 _set_value = ScalarOutput.__dict__["value"].__set__
 _MEMBERS = b'{"content":[{"type":"text","text":%b}],"structuredContent":{"result":%b}'
@@ -248,8 +248,8 @@ _INTEGER_MEMBERS = _MEMBERS.replace(b"%b", b'"%d"', 1).replace(b"%b", b"%d")
 # -- docstrings ------------------------------------------------------------------------
 # Docstrings as descriptions: the text, and what it says about each parameter.
 #
-# Parameters are found in the styles of Google, NumPy and reST; what follows them
-# (returns, raises) is for readers of the code and left out.
+# Parameters are read in the styles of Google, NumPy and reST.  What follows them
+# (returns, raises) is for readers of the code, and is left out.
 
 _SECTION = (
     r"(?:Args|Arguments|Params|Parameters|Other Parameters"
@@ -274,7 +274,7 @@ _PARAMETER_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """`model_text` is what stands before the parameters."""
+    """What a docstring says; `model_text` is the part before the parameters."""
 
     text: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -315,7 +315,7 @@ def _reader_at(lines: list[str], position: int) -> _Reader | None:
 
 
 def _google_items(lines: list[str]) -> list[_Item]:
-    """Items are indented by as much as the first; deeper lines continue them."""
+    """Read items with the indent of the first one; deeper lines continue an item."""
     block = list(_indented_lines(lines[1:]))
     depth = _indentation(block[0]) if block else 0
     items: list[_Item] = []
@@ -329,7 +329,7 @@ def _google_items(lines: list[str]) -> list[_Item]:
 
 
 def _numpy_items(lines: list[str]) -> list[_Item]:
-    """Items stand at the margin, until the next title with its underline."""
+    """Read items at the margin, until the next title with its underline."""
     items: list[_Item] = []
     for line, following in zip(lines[2:], [*lines[3:], ""], strict=False):
         if _indentation(line) or not line.strip():
@@ -344,7 +344,7 @@ def _numpy_items(lines: list[str]) -> list[_Item]:
 
 
 def _field_items(lines: list[str]) -> list[_Item]:
-    """One field: `:param name: …` or `:param type name: …`, and indented lines."""
+    """Read one field: `:param name: …` or `:param type name: …`, and indented lines."""
     head = _FIELD.match(lines[0])
     if head and head["kind"] in _PARAMETER_FIELDS and head["rest"].strip():
         return [(head["rest"].split()[-1], [head["text"], *_indented_lines(lines[1:])])]
