@@ -66,7 +66,7 @@ def usable_kinds(registry: Registry) -> Mapping[str, Kind]:
         try:
             kinds[key] = kind(registry)
         except Exception:
-            # A broken kind takes its own rows along, and no others.
+            # A broken kind stops only its own rows.
             logger.exception(
                 "The kind %r cannot be used, because its class raised an exception.",
                 key,
@@ -75,16 +75,16 @@ def usable_kinds(registry: Registry) -> Mapping[str, Kind]:
 
 
 COMPLETED: Final = ("input_schema", "output_schema", "arguments")
-"""If a row states these columns, they win over its kind."""
+"""If a row has values in these columns, the kind does not replace them."""
 
 
 def complete_definition(
     stored: StoredDefinition[Definition], kinds: Mapping[str, Kind]
 ) -> StoredDefinition[Definition]:
-    """Return a row's definition with what its kind knows of it.
+    """Return a row's definition, completed by its kind.
 
-    Whoever serves, checks or shows the definition of a row takes this one.  Raises
-    `KindError` if the kind cannot describe what stands behind it.
+    All code that serves, checks or shows the definition of a row uses this one.  Raises
+    `KindError` if the kind cannot read the config.
     """
     kind = kinds.get(stored.kind)
     if kind is None:
@@ -105,7 +105,7 @@ def serving_problems(
     uploads: Uploads = NO_UPLOADS,
     registry: Registry = mcp,
 ) -> list[Problem]:
-    """Yield why a definition from a row cannot be served, nothing if it can."""
+    """Return why a definition from a row cannot be served; [] if it can."""
     usable_kind = usable_kinds(registry).get(kind)
     if usable_kind is None:
         return [Problem("kind", no_such_kind(kind))]
@@ -124,7 +124,7 @@ def serving_problems(
 def completers_of(
     definition: Definition, registry: Registry
 ) -> Mapping[str, Runnable[Completion]]:
-    """Return what completes names whose suggestions come from fields.
+    """Return completers by name, for names with suggestions from fields.
 
     Raises `KindError` for a field that no code opens.
     """
@@ -142,11 +142,11 @@ def findings_with_kind(
     uploads: Uploads = NO_UPLOADS,
     registry: Registry = mcp,
 ) -> list[Finding]:
-    """Return all that lint says of a definition and what stands behind it.
+    """Return all that lint says of a definition and its config.
 
-    Without a config it is one that code declares: its function fits by itself, and
-    nothing of it waits to be published, so what there is to say is advice.  Only what
-    hides is as bad as in a row: clients get it already.
+    Without a config, code declares the definition.  Its function fits, and nothing
+    waits to be published, so findings are only advice.  Hidden characters must be fixed
+    all the same, because clients get them already.
     """
     lint_findings = lint.findings(definition)
     if config is None:
@@ -178,7 +178,7 @@ def _advice_of(kind: Kind, definition: Definition, config: JsonObject) -> list[F
 
 
 _UNREADABLE = frozenset({"schema-refused", "uri-not-allowed"})
-"""Rules without which a kind cannot read a definition."""
+"""Rules that a definition must keep so that a kind can read it."""
 
 
 def _unused_suggestions(
@@ -199,7 +199,7 @@ def _unused_suggestions(
 def _unique_column(
     definition: Definition, registry: Registry
 ) -> tuple[str, str, Mapping[str, object]]:
-    """Return the column that must be unique, its value, and what code has there."""
+    """Return the unique column, its value, and what code declares by that column."""
     if isinstance(definition, ToolDefinition):
         return "name", definition.name, registry.tools
     if isinstance(definition, ResourceDefinition):

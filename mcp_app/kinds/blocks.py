@@ -1,8 +1,8 @@
 """Content blocks from the JSON of a config.
 
-The JSON is the protocol's own (server/tools, "Tool Result"), of the types text,
-image, audio, resource and resource_link.  Bytes stand there in base64 (`data`, or
-`blob` of an embedded resource), or as `"upload": "<digest>"` of uploaded content.
+The JSON is the protocol's (server/tools, "Tool Result"), of the types text, image,
+audio, resource and resource_link.  Bytes are base64 (`data`, or `blob` of an embedded
+resource), or `"upload": "<digest>"` names uploaded content.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def block_from_json(value: object, uploads: Uploads) -> Block:
 
 
 def block_words(block: Any) -> str:
-    """Return a block as people read it: its text, its file, or else its JSON."""
+    """Return a block as a text for people: its text, its file, or else its JSON."""
     if isinstance(block, dict) and block.keys() == {"type", "text"}:
         return str(block["text"])
     inside = block
@@ -63,7 +63,7 @@ _FILE = frozenset({"type", "uri", "mimeType", "upload"})
 
 
 def require_object(value: object, what: str) -> JsonObject:
-    """Return a JSON object as it is, or raise."""
+    """Return the value if it is a JSON object; raise otherwise."""
     if not isinstance(value, dict):
         raise KindError(f"{what} must be a JSON object.")
     return value
@@ -78,7 +78,7 @@ def text_member(value: JsonObject, name: str) -> str:
 
 
 def content_bytes(value: JsonObject, name: str, uploads: Uploads) -> bytes:
-    """Return the bytes that stand in base64 in `name`, or were uploaded."""
+    """Return the bytes of the base64 member `name`, or of an upload."""
     if "upload" not in value:
         text = text_member(value, name)
         try:

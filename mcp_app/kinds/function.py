@@ -78,7 +78,7 @@ class FunctionKind(Kind):
         return Missing(reason, '@mcp.function("shop.find_orders")')
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Take the schemas or arguments of the function, if it is there."""
+        """Add the schemas or arguments of the function, if it is registered."""
         function = self.registry.functions.get(str(config.get("function")))
         if function is None:
             return definition
@@ -107,7 +107,7 @@ class FunctionKind(Kind):
         try:
             promised = definition.output_schema is not None
             if promised and function.signature.output_schema is None:
-                # Only the row says that it returns an object.
+                # Without a return type, the row's schema counts: it is an object.
                 function = RegisteredFunction(
                     function.function,
                     key=function.key,
@@ -134,7 +134,7 @@ class FunctionKind(Kind):
     def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
-        """Say if the row asks for what the function does not take."""
+        """Return also what the row asks for but the function does not take."""
         try:
             function = self._configured_function(config)
         except KindError as error:

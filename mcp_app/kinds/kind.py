@@ -1,4 +1,4 @@
-"""What every kind can do: check what a row says, and make it runnable.
+"""The base class of kinds: it checks the config of a row, and makes it runnable.
 
 A site or a package adds a kind: a subclass of `Kind`, named in `MCP["KINDS"]`.
 
@@ -50,18 +50,18 @@ AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 logger = logging.getLogger("mcp_app.kinds")
 
 PARAMETERS: Final = ("definition", "config", "arguments")
-"""What `Kind.call` takes, by these names, besides a context."""
+"""The names of the parameters of `Kind.call`, besides a context."""
 Uploads: TypeAlias = Mapping[str, bytes]
 """Uploaded content by its digest."""
 NO_UPLOADS: Uploads = MappingProxyType({})
 Description: TypeAlias = Sequence[tuple[str, str]]
-"""What a config says in words: pairs of a label and a text."""
+"""A config in words: pairs of a label and a text."""
 OUTSIDE: Final = gettext_lazy("Reaches outside this site")
 """The label of the part that names what is outside."""
 
 
 class Effect(StrEnum):
-    """What a call may change, beside what it answers."""
+    """What a call may change."""
 
     NOTHING = "nothing"
     DATABASE = "database"
@@ -73,7 +73,7 @@ class Effect(StrEnum):
 class KindError(Exception):
     """A definition cannot be made runnable; `field` is the row's column at fault.
 
-    `place` is the part of the config that it is about: "filters.0.value".
+    `place` is the part of the config at fault: "filters.0.value".
     """
 
     def __init__(self, message: str, field: str = "config", place: str = "") -> None:
@@ -84,15 +84,15 @@ class KindError(Exception):
 
 
 class Incomplete(KindError):
-    """Nothing stands behind the definition yet: it can be saved, not published."""
+    """The config is not complete yet: the row can be saved, but not published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A sentence for the person at the form, and the column that it is about.
 
-    Where something is only missing, `incomplete` is true: that holds up publishing.
-    `place` is the part of a config: "filters.0.value".
+    If something is only missing, `incomplete` is true: the row can be saved, but not
+    published.  `place` is the part of a config: "filters.0.value".
     """
 
     field: str
@@ -107,28 +107,28 @@ class Problem:
 
 
 class Missing(NamedTuple):
-    """Why nobody can choose a kind now, and the line that a developer needs, or ""."""
+    """Why nobody can choose a kind now, and the line of code that helps, or ""."""
 
     reason: Label
     line: str
 
 
 class Kind:
-    """What can stand behind definitions; an instance serves one registry.
+    """Something that can run behind definitions; an instance serves one registry.
 
-    What is asked of it raises `KindError` for a config that it cannot use.
+    Its methods raise `KindError` for a config that it cannot use.
     """
 
     name: ClassVar[Label]
     """What people choose: “Answer with a text”."""
     examples: ClassVar[Mapping[type[Definition], Label]]
-    """For which definitions it is, each with an example for who makes one."""
+    """The definitions that it is for, each with an example for staff."""
     schema: ClassVar[JsonObject] = {"type": "object"}
     """The JSON Schema of its configs."""
     guarded: ClassVar[bool] = True
-    """Whether a change of the config needs the right to change what stands behind."""
+    """Whether staff need a further right to change the config."""
     effect: ClassVar[Effect] = Effect.DATABASE
-    """What staff are told before they try it, and whether there is a dry run."""
+    """Decides what staff are told before they try it, and whether a dry run exists."""
     forms: ClassVar[Mapping[type[Definition], str]] = {}
     """Dotted paths of its forms in the admin; without one, the config is JSON."""
 
@@ -136,42 +136,42 @@ class Kind:
         self.registry = registry
 
     def missing(self) -> Missing | None:
-        """Say why it cannot be chosen now; None where it can."""
+        """Return why it cannot be chosen now; None if it can."""
         return None
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         """Return a definition with what follows from the config.
 
-        That may be schemas, arguments, hints, and whom it is for.  A schema or
-        arguments that the row states stay as they are there.  It gets a copy of the
-        config, which fits the `schema` and may be one that `check` refuses.
+        That may be schemas, arguments, hints and demands.  If the row has a schema or
+        arguments itself, these are kept.  `config` is a copy that fits the `schema`;
+        `check` may still refuse it.
         """
         return definition
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
         """Return what a config says, part by part, for the people who publish it.
 
-        Several parts may have one label.  It gets configs as `complete` does.
+        Several parts may have one label.  `config` is like that of `complete`.
         """
         return _json_part(config)
 
     def sentence(self, definition: Definition, config: JsonObject) -> str:
-        """Say in one sentence what it does; "" where the kind's name says enough."""
+        """Say in one sentence what a call does; "" if the kind's name says enough."""
         return ""
 
     def changes_elsewhere(
         self, definition: Definition, config: JsonObject
     ) -> str | None:
-        """Return what of another site a call changes: "POST https://example.com/".
+        """Return what a call changes at another site: "POST https://example.com/".
 
-        "" if it only reads there; None if only the definition's hints say so.
+        "" if the call only reads there; None if the definition's hints decide.
         """
         return None
 
     def check(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterable[str] | None:
-        """Return a sentence for each thing that is wrong with a config, a copy."""
+        """Return a sentence for each problem of a config; `config` is a copy."""
         return ()
 
     def call(
@@ -179,9 +179,9 @@ class Kind:
     ) -> object:
         """Answer a request; a coroutine function, or a function that may block.
 
-        A fourth parameter that is annotated with `Context` (of a coroutine function)
-        or `SyncContext` gets the call's context.  What it returns is what a function
-        that is registered may return.
+        A further parameter that is annotated with `Context` (of a coroutine function)
+        or `SyncContext` gets the call's context.  The result may be any value that a
+        registered function may return.
         """
         raise NotImplementedError
 
@@ -202,7 +202,7 @@ class Kind:
     ) -> Runnable[object]:
         """Return what answers `resources/read` of this URI.
 
-        The caller, who knows the requested URI, converts what it returns.
+        The caller knows the requested URI, and converts the result.
         """
         return self._call_runnable(definition, config, leave_unconverted)
 
@@ -230,10 +230,10 @@ class Kind:
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[Sequence[Occurred]]:
-        """Return what chooses of which events in the outbox a subscriber is told.
+        """Return what chooses the events in the outbox that a subscriber is told.
 
-        It gets `occurrences`, beside what it binds from the arguments, and returns some
-        of them, each with the `data` to tell.
+        The runnable gets `occurrences` beside its bound arguments.  It returns some of
+        them, each with the `data` to tell.
         """
         raise KindError(f"“{self.name}” has no method event_runnable.")
 
@@ -251,7 +251,7 @@ class Kind:
         return Runnable(
             run=partial(called.run, definition=definition),
             style=called.style,
-            # Each call has a config of its own.
+            # Each call gets its own copy of the config.
             bind=lambda arguments: {"config": deepcopy(config), "arguments": arguments},
             convert=convert,
             context=called.context,
@@ -260,9 +260,9 @@ class Kind:
     def definition_runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[Any]:
-        """Return what runs behind a definition, whatever it is.
+        """Return the runnable for a definition of any type.
 
-        What a kind raises besides `KindError` is logged, and one for its row alone.
+        Any other exception of the kind is logged and becomes a `KindError`.
         """
         makers: Mapping[type[Definition], Callable[..., Runnable[Any]]] = {
             ToolDefinition: self.tool_runnable,
@@ -283,10 +283,10 @@ class Kind:
     def complete_safely(
         self, definition: AnyDefinition, config: JsonObject
     ) -> AnyDefinition:
-        """Return a completed definition; whatever is raised becomes a `KindError`.
+        """Return a completed definition; any exception becomes a `KindError`.
 
-        Where the config does not fit, which `config_problems` tell, nothing follows
-        from it.
+        If the config does not fit the `schema`, the definition is not completed:
+        `config_problems` reports it.
         """
         if type(definition) not in self.examples:
             return definition
@@ -302,12 +302,12 @@ class Kind:
     def describe_safely(
         self, definition: Definition, config: JsonObject
     ) -> Description:
-        """Return what a config says; as JSON where it does not fit, or on an error."""
+        """Return what a config says; as JSON if it does not fit, or on an error."""
         described = self._say_safely(self.describe, definition, config)
         return _json_part(config) if described is None else list(described)
 
     def sentence_safely(self, definition: Definition, config: JsonObject) -> str:
-        """Say in one sentence what it does; "" where the config does not fit."""
+        """Say in one sentence what a call does; "" if the config does not fit."""
         return self._say_safely(self.sentence, definition, config) or ""
 
     def _say_safely(
@@ -326,7 +326,7 @@ class Kind:
     def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
-        """Say why a definition cannot be made runnable."""
+        """Return why a definition cannot be made runnable."""
         try:
             wrong = list(self._config_errors(definition, config, uploads))
             if not wrong:
@@ -349,7 +349,7 @@ class Kind:
             place = each.path.lstrip("$.").replace("[", ".").replace("]", "")
             yield KindError(f"{each.path}: {each.message}", place=place)
         if not violations:
-            # A check may change its copy: what is published stays as it was written.
+            # `check` gets a copy, so that it cannot change the published config.
             sentences = self.check(definition, deepcopy(config), uploads) or ()
             listed = [sentences] if isinstance(sentences, str) else sentences
             yield from map(KindError, listed)
@@ -380,7 +380,7 @@ def object_schema(*needed: str, **properties: JsonObject) -> JsonObject:
 
 
 def refuse_unknown_members(config: JsonObject, *names: str) -> None:
-    """Raise `KindError` where a config has members that mean nothing here."""
+    """Raise `KindError` if a config has members that are not among `names`."""
     for name in config:
         if name not in names:
             raise KindError(

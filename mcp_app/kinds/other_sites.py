@@ -1,4 +1,4 @@
-"""What calls of other sites have in common, whatever they speak."""
+"""The common parts of calls to other sites, for all protocols."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from mcp_app.interface.principal import AccessRequest
 Output = TypeVar("Output")
 
 UNTRUSTED: Final = {"untrusted": True}
-"""`_meta` of what another site said."""
+"""The `_meta` of results that come from another site."""
 
 IN_THREAD: Final = 64 * KIB
-"""An answer of so many bytes is read in a thread, which leaves the loop to others."""
+"""Answers of at least this many bytes are read in a thread, not on the loop."""
 POSSIBLY: Final = " It may have happened all the same."
-"""What is said of a call that may change something, and got no answer."""
+"""The sentence about a call that got no answer but may have changed something."""
 
 
 def site_runnable(
     site: Site, run: Callable[..., object], convert: Callable[[object], Output]
 ) -> Runnable[Output]:
-    """Return what calls a site; one that hangs holds its own places only."""
+    """Return a runnable that calls a site; each site has its own limit of calls."""
     return Runnable(
         run=run,
         style="async",
@@ -53,7 +53,7 @@ def site_runnable(
 async def access_request_of(
     ctx: Context, site: Site, name: str, values: Mapping[str, object]
 ) -> AccessRequest:
-    """Return who calls a tool, for a site that has a key for each caller."""
+    """Return the request of a call; it has a user if the site has a key per caller."""
     return AccessRequest(
         principal=ctx.principal,
         server=ctx.server,
@@ -70,11 +70,11 @@ _FAILURES: Final[Mapping[type[EgressError], tuple[Outcome, str]]] = {
     TooSlow: (Outcome.OTHER_SITE, "{title} took longer than {seconds}."),
     EgressError: (Outcome.OTHER_SITE, "{title} cannot be reached right now."),
 }
-"""The words for the call log and the client; the first that fits counts."""
+"""Outcome for the call log, and words for the client, by the first type that fits."""
 
 
 def site_failure(site: Site, error: EgressError, only_reads: bool) -> ExternalError:
-    """Return what a client reads where a site gave no answer."""
+    """Return the error that a client gets if a site gave no answer."""
     sort = next(each for each in _FAILURES if isinstance(error, each))
     outcome, message = _FAILURES[sort]
     message = message.format(
@@ -88,7 +88,7 @@ def site_failure(site: Site, error: EgressError, only_reads: bool) -> ExternalEr
 
 
 def shared_key_findings(definition: Definition, site: Site | None) -> Iterator[Finding]:
-    """Tell that everybody acts with the site's key, if nothing says who may."""
+    """Advise to demand a right if all callers act with the key of this site."""
     if site is None or site.per_caller or definition.demands:
         return
     if site.secret_headers or site.secret_query:

@@ -1,6 +1,6 @@
-"""Our own `{{name}}`: names from a list, filled in a single pass, strings only.
+"""Our placeholders `{{name}}`: names from a list, filled into strings in one pass.
 
-No template engine ever sees a text from the database.
+No template engine ever reads a text from the database.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SINGLE = re.compile(r"\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}")
 
 
 def check_placeholders(value: object, names: Collection[str], noun: str) -> bool:
-    """Check the placeholders in all strings of a JSON value, and say if any is there.
+    """Check the placeholders in a JSON value; return whether there are any.
 
     `noun` says what the names are: "argument", "parameter", "variable".
     """
@@ -50,33 +50,33 @@ def check_placeholders(value: object, names: Collection[str], noun: str) -> bool
 
 
 def split_pieces(text: str) -> list[str]:
-    """Return a text in pieces: its own text and the names of placeholders, in turn."""
+    """Split a text: fixed text and the names of placeholders alternate."""
     return _PLACEHOLDER.split(text)
 
 
 def only_name(text: str) -> str:
-    """Return the name of the placeholder that a text is, "" if it is anything else."""
+    """Return the name if the whole text is one placeholder, else ""."""
     match = _PLACEHOLDER.fullmatch(text)
     return match.group(1) if match else ""
 
 
 def single_braces(value: object) -> Iterator[str]:
-    """Yield each `name` of a `{name}`: other programs fill these in, we do not."""
+    """Yield the name in each `{name}`, which is no placeholder of ours."""
     for text in _all_strings(value):
         for piece in _PLACEHOLDER.split(text)[0::2]:
             yield from _SINGLE.findall(piece)
 
 
 def names_in_value(value: object) -> set[str]:
-    """Return the names that the strings of a JSON value have as placeholders."""
+    """Return the names of all placeholders in a JSON value."""
     return {name for text in _all_strings(value) for name in _PLACEHOLDER.findall(text)}
 
 
 def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
     """Return a JSON value with its placeholders replaced; a missing value is "".
 
-    Raises `InvalidParams` where all strings together grow beyond the limit of a
-    text.  What a value contains is never looked at again.
+    Raises `InvalidParams` if all strings together grow beyond the limit of a text.
+    Placeholders inside of values are not filled in.
     """
     length_left = limit = mcp_settings.limits.text
 
@@ -91,7 +91,7 @@ def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
         pieces = _PLACEHOLDER.split(value)
         if len(pieces) > 1:
             pieces[1::2] = [value_as_text(values.get(name)) for name in pieces[1::2]]
-            # Counted before joining: many placeholders times a long value.
+            # Count before joining: many placeholders may have one long value.
             length_left -= sum(map(len, pieces))
             if length_left < 0:
                 raise InvalidParams(
@@ -103,7 +103,7 @@ def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
 
 
 def value_as_text(value: object) -> str:
-    """Return a string as it is, another value as JSON, and nothing as ""."""
+    """Return a string as it is, None as "", and any other value as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else jsonrpc.write(value).decode()

@@ -1,6 +1,6 @@
-"""The kinds that there are: ours, and those of `MCP["KINDS"]`, by their keys.
+"""All kinds by their keys: ours, and those of `MCP["KINDS"]`.
 
-A kind that cannot be used is left out, and so are its rows; the others go on.
+A kind that cannot be used is left out, and so are its rows; others are not affected.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ DEFINITIONS: Final = frozenset(
     }
 )
 KIND_KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
-"""Rows have the key in a column of sixteen characters."""
+"""The column of the key in rows has sixteen characters."""
 
 logger = logging.getLogger("mcp_app.kinds")
 
 
 class UnusableKind(ImproperlyConfigured):
-    """A kind of the settings that cannot be used; the sentence names it."""
+    """A kind in the settings cannot be used; the message names it."""
 
 
 @cache
 def kind_classes() -> Mapping[str, type[Kind]]:
-    """Return the kinds that can be used, by their keys; ours are the first."""
+    """Return the usable kinds by their keys; ours come first."""
     classes, problems = _load_kinds()
     for problem in problems:
         logger.error("%s", problem)
@@ -70,18 +70,18 @@ def kind_classes() -> Mapping[str, type[Kind]]:
 
 
 def name_of_kind(key: str) -> Label:
-    """Return what people call a kind; its key if it is not there any more."""
+    """Return what people call a kind; its key if the kind is gone."""
     kind = kind_classes().get(key)
     return visible(key) if kind is None else kind.name
 
 
 def no_such_kind(key: str) -> str:
-    """Return the sentence about a kind that is not there."""
+    """Return the message for a key that no kind has."""
     return f"There is no kind “{visible(key)}”."
 
 
 def is_guarded(key: str) -> bool:
-    """Whether a right guards the configs of a kind, also of one that is gone."""
+    """Whether staff need a right to change configs of a kind; True if it is gone."""
     kind = kind_classes().get(key)
     return kind is None or kind.guarded
 
@@ -93,7 +93,7 @@ def unusable_kinds() -> list[str]:
 
 def _load_kinds() -> tuple[Mapping[str, type[Kind]], list[str]]:
     entries, kinds = [*OURS.items()], mcp_settings.kinds
-    # If it is no dict, the system check says so.
+    # If the setting is no dict, the system check reports it.
     if isinstance(kinds, Mapping):
         entries += [(str(key), path) for key, path in kinds.items()]
     classes: dict[str, type[Kind]] = {}
@@ -139,7 +139,7 @@ def _import_kind(entry: str, path: str) -> type[Kind]:
     try:
         kind = import_string(path)
     except Exception as error:
-        # A module may raise whatever it likes.
+        # A module may raise any exception when it is imported.
         sentence = f"{entry} is {path!r}, which cannot be imported: {error}"
         raise UnusableKind(with_remedy(sentence, error)) from error
     if not isinstance(kind, type) or not issubclass(kind, Kind):
@@ -168,13 +168,13 @@ def _by_definition(value: object) -> bool:
 
 
 def _has_module(path: str) -> bool:
-    """Whether a module may be there; a form itself is imported by the admin alone."""
+    """Whether the module of a form may exist; only the admin imports it."""
     try:
         return find_spec(path.rpartition(".")[0]) is not None
     except ModuleNotFoundError:
         return False
     except Exception:
-        # The packages around it are imported, and may need the admin.
+        # `find_spec` imports the parent packages, which may need the admin.
         return True
 
 

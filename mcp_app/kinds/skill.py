@@ -1,8 +1,8 @@
 """The kind `skill`: instructions for agents, with files (SEP-2640).
 
 A config is `{"frontmatter": {…}, "body": "…", "files": [{"path", "upload"}, …]}`: the
-fields of SKILL.md beside name and description, its Markdown, and the uploaded files, of
-which each may have a `media_type`.
+fields of SKILL.md beside name and description, its Markdown, and the uploaded files.
+A file may have a `media_type`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _build_skill(
     definition: ResourceDefinition, config: JsonObject, uploads: Uploads
 ) -> Skill:
     listed: list[Any] = config.get("files", [])
-    # If two files have one path, a dict would keep one.
+    # Check this first: the dict below would keep only one of two files with one path.
     check_paths([SKILL_FILE, *(each["path"] for each in listed)])
     frontmatter, content = _skill_file(definition, config)
     files = {SKILL_FILE: (content, MARKDOWN)}

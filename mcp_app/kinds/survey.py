@@ -1,4 +1,4 @@
-"""Everything that lint says of a site: of its code, its rows and its servers."""
+"""All findings of lint about a site: about its code, its rows and its servers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _NOT_OF_TOOLSETS: Final = {
 class SurveyFinding:
     """A finding, and where it is.
 
-    `source` is the name of the function in code, or "tool 12" for a row; `in_code`
-    says whether a developer wrote its words.
+    `source` is the name of the function in code, or "tool 12" for a row.  `in_code`
+    says whether a developer wrote the text that the finding is about.
     """
 
     about: Definition | ServerDefinition
@@ -65,7 +65,7 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
 
 
 def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
-    """Yield what lint says of servers, and of what staff published; blocks."""
+    """Yield what lint says of servers and published rows; this reads the database."""
     rows: list[StoredDefinition[Definition]] = []
     overlays: dict[tuple[str, str], StoredOverlay] = {}
     for each in _published_rows(registry):
@@ -90,7 +90,7 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
 
 
 def _published_rows(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
-    """Yield what staff published, and what is wrong where a kind cannot complete it."""
+    """Yield published rows; if a kind cannot complete one, yield a finding instead."""
     usable_kinds = kinds.usable_kinds(registry)
     for kind in row_loader.MODELS:
         for each in row_loader.load_rows(row_loader.served_versions(kind)):

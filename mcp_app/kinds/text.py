@@ -61,7 +61,7 @@ Output = TypeVar("Output")
 Part = TypeVar("Part")
 Values = Mapping[str, object]
 
-# It is valid as a part of a URI and as a whole one.
+# This value is valid as a part of a URI and as a whole URI.
 _SAMPLE = "a:a"
 UNUSED = "parameter-unused"
 _ROLES = ("user", "assistant")
@@ -173,7 +173,7 @@ class TextKind(Kind):
         return inline_runnable(run)
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
-        """Tell names that no placeholder uses: their values go nowhere."""
+        """Return findings for names that no placeholder uses."""
         names: Iterable[str] = ()
         tell, message = partial(advice, UNUSED, ""), ""
         if isinstance(definition, ToolDefinition):
@@ -196,7 +196,7 @@ class TextKind(Kind):
 
 
 def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield each text, file and message; anything else as JSON."""
+    """Yield each text, file and message, and all other members as JSON."""
     rest = dict(config)
     if isinstance(rest.get("text"), str):
         yield _("Text"), rest.pop("text")
@@ -234,7 +234,7 @@ class _Names:
     def part_builder(
         self, value: Any, build: Callable[[Any], Part]
     ) -> Callable[[Values], Part]:
-        """Return what builds a part of the answer from the values of a call."""
+        """Return a function that builds a part of the answer from a call's values."""
         changes = placeholders.check_placeholders(value, self._samples, self._noun)
         fixed = build(placeholders.fill_placeholders(value, self._samples))
 
@@ -255,7 +255,7 @@ def _refuse_empty(config: JsonObject, message: str) -> None:
 
 
 def inline_runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
-    """Return what runs a function of ours at once, with the arguments as they are."""
+    """Return a runnable that calls our function on the loop, with plain arguments."""
     return Runnable(
         run=run,
         style="inline",

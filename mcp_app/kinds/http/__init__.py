@@ -1,1 +1,1 @@
-"""The kind `http`: one call of another site, which staff describe."""
+"""The kind `http`: one call to another site, which staff describe."""

@@ -1,4 +1,4 @@
-"""Reads the config of a call to another site against the sites of the settings."""
+"""Reads the config of a call to another site, and checks it by the settings."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from mcp_app.protocol.jsonrpc import pretty_text
 #      "errors": {"404": "There is no queue {{queue}}."}}
 #
 # With `"segments": "several"`, the last value of the path may have slashes in it.  A
-# body is `json`, which may have a `type` of its own, `form` (pairs as in `query`) or
-# `text` with its `type`.
+# body is `json`, whose `type` is optional, or `form` (pairs as in `query`), or `text`,
+# which needs a `type`.
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 STYLES: Final = ("repeat", "commas", "spaces", "pipes", "brackets")
 REPEAT, COMMAS, SPACES, PIPES, BRACKETS = STYLES
-"""How lists and objects stand in a query; compare style and explode of OpenAPI."""
+"""How a query writes lists and objects, like style and explode of OpenAPI."""
 SEVERAL: Final = "several"
 MAX_PAIRS: Final = 50
 MAX_ENTRIES: Final = 1_000
@@ -96,12 +96,12 @@ RESERVED_HEADERS: Final = re.compile(
     r"|x-original-url|x-rewrite-url|x-method-override",
     re.IGNORECASE,
 )
-"""Headers that no row may set: the connection's, the settings' and those of proxies."""
+"""Headers that no row may set: those of connections, of the settings and of proxies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A name with a value that may have placeholders; `style` is for lists, objects."""
+    """A name with a value that may have placeholders; `style` writes lists, objects."""
 
     name: str
     value: str
@@ -110,7 +110,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpCall:
-    """What a config asks of another site; `body` is as the config has it."""
+    """The call to another site in a config; `body` is as it is in the config."""
 
     site: Site
     path: str
@@ -138,10 +138,10 @@ class HttpCall:
 def read_http_config(
     config: JsonObject, names: Collection[str], noun: str, site: Site | None = None
 ) -> tuple[HttpCall | None, list[KindError]]:
-    """Return what a config that fits the `SCHEMA` asks for, or what is wrong with it.
+    """Return the call of a config that fits the `SCHEMA`, or what is wrong with it.
 
     `names` are those that placeholders may have; `noun` says what they are.  A `site`
-    stands in for the one of the settings that the config names.
+    replaces the one that the config names.
     """
     key = config.get("site", "") if site is None else site.key
     if not key:
@@ -226,7 +226,7 @@ def _placeholder_problems(
         try:
             placeholders.check_placeholders(value, names, noun)
         except KindError as error:
-            # A name that is no parameter concerns the whole call.
+            # An unknown name is a problem of the whole call, not of one place.
             is_known = placeholders.names_in_value(value) <= {*names}
             is_here = is_known or (place, value) in words
             yield KindError(error.message, place=place if is_here else "")
@@ -261,7 +261,7 @@ def _path_problems(path: str) -> Iterator[str]:
 
 
 def quoted_path(text: str) -> str:
-    """Return a path's own text as it is sent."""
+    """Return the fixed text of a path, percent-encoded as it is sent."""
     return quote(text, safe="/%!$&'()*+,;=:@-._~")
 
 
@@ -278,7 +278,7 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[str]:
 
 
 # -- description -----------------------------------------------------------------------
-# What a call of another site does, part by part and in a sentence, for staff.
+# What a call to another site does, part by part and in a sentence, for staff.
 
 
 def describe_call(config: JsonObject) -> Iterator[tuple[str, str]]:
@@ -322,9 +322,9 @@ def _result_words(config: JsonObject) -> str:
 
 
 def draft_texts(config: JsonObject) -> dict[str, str]:
-    """Return title and description for clients; {} if nothing is called yet.
+    """Return title and description for clients; {} if the config has no call yet.
 
-    The config may lack anything.
+    The config may be incomplete.
     """
     site = usable_sites().get(config.get("site", ""))
     path = str(config.get("path", ""))

@@ -71,7 +71,7 @@ SUCCESS: Final = 2
 OBSERVER: Final[ContextVar[Callable[[SiteAnswer], object] | None]] = ContextVar(
     "observer", default=None
 )
-"""What sees each answer of a site before anything is left out of it."""
+"""A function that is called with each full answer of a site."""
 
 
 class HttpKind(Kind):
@@ -111,7 +111,7 @@ class HttpKind(Kind):
         return Missing(reason, line)
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Say that a tool acts outside; a caller's own answer is never shared."""
+        """Mark a tool as open-world; an answer for a caller's own key is not public."""
         if isinstance(definition, ToolDefinition):
             hints = replace(definition.hints, open_world=True)
             return cast("AnyDefinition", replace(definition, hints=hints))
@@ -129,7 +129,7 @@ class HttpKind(Kind):
         return draft_texts(config).get("description", "")
 
     def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
-        """Return method and address of a call that changes something."""
+        """Return the method and address of a call that changes something, else ""."""
         call = configured_call(definition, config)
         return "" if call.only_reads else f"{call.method} {call.url}"
 
@@ -140,7 +140,7 @@ class HttpKind(Kind):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         caller = SiteCaller(definition.name, configured_call(definition, config))
-        # A default of null is left out: that is not the same as null.
+        # A default of null is left out, because null would be sent.
         items = definition.default_arguments.items()
         defaults = {name: value for name, value in items if value is not None}
         repeatable = definition.hints.repeatable
@@ -187,7 +187,7 @@ class HttpKind(Kind):
             yield KindError(_("A resource is read with GET."))
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
-        """Tell parameters that nothing uses, and what people may not expect."""
+        """Return unused parameters, and effects that people may not expect."""
         used = placeholders.names_in_value(config)
         names, _noun = allowed_names(definition)
         findings = []
@@ -215,7 +215,7 @@ def configured_call(definition: Definition, config: JsonObject) -> HttpCall:
 
 
 def allowed_names(definition: Definition) -> tuple[Collection[str], str]:
-    """Return what placeholders may be called, and what such names are."""
+    """Return the names that placeholders may have, and the noun for them."""
     if isinstance(definition, ToolDefinition):
         return properties_of(definition), "parameter"
     if isinstance(definition, ResourceTemplateDefinition):
@@ -238,7 +238,7 @@ def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]
 
 
 def _brace_findings(names: Collection[str], config: JsonObject) -> Iterator[Finding]:
-    """Tell one `{name}` of a parameter: other braces are right, as in GraphQL."""
+    """Advise on the first `{name}` of a parameter; other braces, as in GraphQL, fit."""
     parts = [config.get(each) for each in ("query", "headers", "body")]
     parameters = [each for each in placeholders.single_braces(parts) if each in names]
     for name in parameters[:1]:
@@ -255,7 +255,7 @@ class NothingThere(ExternalError):
 
 @dataclass(frozen=True)
 class SiteCaller:
-    """A call that runs; `name` is the definition's."""
+    """Runs a call; `name` is the definition's."""
 
     name: str
     call: HttpCall
@@ -267,11 +267,11 @@ class SiteCaller:
         repeatable: bool,
         through: Connections | None = None,
     ) -> SiteAnswer:
-        """Call the site, by the loop's own connections if no others are given."""
+        """Call the site through these connections, by default those of the loop."""
         try:
             request = request_for(self.call, values, idempotent=repeatable)
         except Forbidden as error:
-            # The caller gave the value, and can mend it.
+            # The caller gave the value, and can correct it.
             raise ExternalError(error.message, Outcome.ARGUMENTS) from None
         try:
             client = through or connections()
@@ -285,7 +285,7 @@ class SiteCaller:
     async def read_content(
         self, answer: SiteAnswer, values: Mapping[str, object]
     ) -> object:
-        """Return what the other site answered, as JSON, text or `Media`."""
+        """Return the content of an answer as JSON, text or `Media`; raise on errors."""
         if answer.status // 100 == SUCCESS:
             return await content_of(self.call, answer)
         error = refusal_error(self.call, answer, values)
@@ -294,7 +294,7 @@ class SiteCaller:
         raise error
 
     def tool_output(self, content: object) -> ToolOutput:
-        """Return a tool's output; raise `ExternalError` for what cannot be shown."""
+        """Return a tool's output; raise `ExternalError` if it cannot be shown."""
         if content is None:
             return ToolOutput((Text(DONE),))
         if isinstance(content, str):

@@ -1,4 +1,4 @@
-"""From a config and the arguments of a call to the request that is sent."""
+"""Makes the request from a config and arguments, and content from the answer."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Values = Mapping[str, object]
 def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequest:
     """Return the request for these arguments; raise `Forbidden`.
 
-    A value that is missing was not given, nor was one that is null: only in JSON it is
-    null.
+    A null value counts as not given, like a missing one.  Only in a JSON body it is
+    sent as null.
     """
     present_values = {n: value for n, value in values.items() if value is not None}
     body, media_type = _encode_body(call, values, present_values)
@@ -66,13 +66,13 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
 def _filled_path(call: HttpCall, values: Values) -> str:
     """Return a path; each value is a segment of it, or a part of one.
 
-    The last value may have several segments, if the call says so.  Of all others none
-    adds a slash, however often a server decodes the path: another address would answer.
+    The last value may have several segments, if the call says so.  No other value may
+    add a slash, also not after repeated decoding: another address would answer.
     """
     pieces = placeholders.split_pieces(call.path)
     names = pieces[1::2]
     pieces[0::2] = map(quoted_path, pieces[0::2])
-    # This stands for values that are not filled in yet: a letter adds no slash.
+    # Values that are not filled in yet are a letter: it adds no slash.
     pieces[1::2] = ["x"] * len(names)
     for index, name in enumerate(names):
         several = call.segments == SEVERAL and index == len(names) - 1
@@ -123,9 +123,9 @@ def _filled_headers(
 def _encode_pairs(
     pair_templates: Collection[Pair], values: Values, secret: Collection[str] = ()
 ) -> str:
-    """Return pairs as a query, or a form, has them (RFC 3986, section 3.4).
+    """Return pairs in the form of a query or a form body (RFC 3986, section 3.4).
 
-    The members of an object must not be what others send; raise `Forbidden`.
+    Raises `Forbidden` if a member of an object has a name that the call itself sends.
     """
     reserved_names = {template.name for template in pair_templates} | {*secret}
     return "&".join(
@@ -172,13 +172,13 @@ def _encode_members(
 
 
 def _encode_brackets(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield a[b]=, a[c][]= and a[d][0][e]=, as PHP, Rails and qs read them."""
+    """Yield pairs such as a[b]=, a[c][]= and a[d][0][e]=, which PHP, Rails, qs read."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _encode_brackets(f"{name}[{_quote_value(key)}]", each)
     elif isinstance(value, list):
         for at, each in enumerate(value):
-            # Without numbers, two objects would be read as one.
+            # Without an index, two objects in a list would be read as one.
             number = at if isinstance(each, dict | list) else ""
             yield from _encode_brackets(f"{name}[{number}]", each)
     else:
@@ -188,7 +188,7 @@ def _encode_brackets(name: str, value: object) -> Iterator[tuple[str, str]]:
 def _encode_body(
     call: HttpCall, values: Values, present_values: Values
 ) -> tuple[bytes | None, str]:
-    """Return a body and its type; there is none if its only value was not given."""
+    """Return a body and its type; no body if its only value was not given."""
     if call.body is None:
         return None, ""
     match call.body:
@@ -212,7 +212,7 @@ _ABSENT: Final = object()
 
 
 def _filled_or_absent(part: object, values: Values) -> object:
-    """Return a JSON value filled in; a text that is one placeholder becomes its value.
+    """Return JSON with its placeholders filled in; a lone one becomes the value itself.
 
     Members and entries whose value was not given are left out.
     """
@@ -230,10 +230,10 @@ def _filled_or_absent(part: object, values: Values) -> object:
 
 
 # -- answer ----------------------------------------------------------------------------
-# From the answer of another site to what clients get.
+# The answer of another site, converted into what clients get.
 
 MAX_EXCERPT_LENGTH: Final = 500
-"""Characters of a refusal that clients read."""
+"""Characters of a refusal that clients get."""
 MAX_WAIT_S: Final = 3_600
 
 _CHARSET: Final = re.compile(
@@ -242,9 +242,9 @@ _CHARSET: Final = re.compile(
     r"|shift_jis|euc-jp|euc-kr|gbk|gb2312|gb18030|big5|koi8-[ru])\b",
     re.IGNORECASE | re.ASCII,
 )
-"""Those of the web.  Python has codecs that take minutes, and some that raise."""
+"""The encodings of the web.  Some other codecs of Python take minutes, or raise."""
 _UNSEEN = re.compile(
-    # Sequences of terminals, then control characters but tab and line feed.
+    # Escape sequences of terminals, and control characters but tab and line feed.
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b."
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
@@ -261,7 +261,7 @@ class Media:
 async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
     """Return a JSON value, a text or a `Media`; None for an answer without a body.
 
-    Raises `ExternalError` for JSON that cannot be read, or lacks what is to be taken.
+    Raises `ExternalError` for JSON that cannot be read, or lacks a part that is wanted.
     """
     if not answer.body:
         return None
@@ -286,7 +286,7 @@ def is_json_type(media_type: str) -> bool:
 
 
 async def _read_off_loop(read: Callable[[SiteAnswer], Any], answer: SiteAnswer) -> Any:
-    """Read a large answer in a thread: the loop has others to serve."""
+    """Read an answer; a large one in a thread, so that it does not block the loop."""
     if len(answer.body) < IN_THREAD:
         return read(answer)
     return await asyncio.to_thread(read, answer)
@@ -353,7 +353,7 @@ def _pick_members(call: HttpCall, value: object) -> object:
 def refusal_error(
     call: HttpCall, answer: SiteAnswer, values: Mapping[str, object]
 ) -> ExternalError:
-    """Return what a client reads of an answer that is no success."""
+    """Return the error that a client gets for an answer without a success status."""
     status, title = answer.status, call.site.title
     template = call.errors.get(str(answer.status))
     if template is not None:

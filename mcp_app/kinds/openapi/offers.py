@@ -1,6 +1,6 @@
-"""What a document offers: for each operation the parameters and the call of a tool.
+"""The offers of a document: for each operation the parameters and the call of a tool.
 
-An operation that cannot become a tool is offered with a remark, and bars no other.
+If an operation cannot become a tool, its offer says why; the others are not affected.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MOST_OPERATIONS: Final = 30_000
 MAX_TEXT_LENGTH: Final = 1_000
 MAX_SUMMARY_LENGTH: Final = 200
 SHORTEST_NAME: Final = 3
-"""Characters.  If less is left of an operationId, method and path become the name."""
+"""If fewer characters of an operationId are left, method and path become the name."""
 MAX_KEY_LENGTH: Final = 500
 MAX_SERVERS: Final = 10
 MAX_PARAMETERS: Final = 10 * MAX_PAIRS
@@ -68,9 +68,9 @@ logger = logging.getLogger("mcp_app.kinds")
 def offers_of(
     document: JsonObject, site: Site, max_bytes: int = MOST_WRITTEN
 ) -> list[Offer]:
-    """Return the offers of a document, which take at most so many bytes.
+    """Return the offers of a document, which together take at most `max_bytes`.
 
-    Raises `DocumentError` if there are too many.
+    Raises `DocumentError` if they are too many or take more.
     """
     translator = Translator(document, old=str(document["openapi"]).startswith("3.0"))
     offers: list[Offer] = []
@@ -83,7 +83,7 @@ def offers_of(
             )
         reader = _OperationReader(document, translator, site, method, path)
         offer = reader.read_offer(item, operation, names)
-        # Count the schema of a barred operation, too: many may share a large one.
+        # The schema of a barred operation counts, too: many may share a large one.
         size += max(reader.size, len(jsonrpc.write(offer.to_json())))
         if size > max_bytes:
             message = _("The operations of the document take more than %d MiB.")
@@ -101,7 +101,7 @@ def _operations(
             continue
         item = _resolve_part(document, part)
         if isinstance(item, Unusable):
-            # Nobody knows which operations these are.
+            # The path cannot be read, so its operations are unknown.
             yield "ANY", path, {}, item
             continue
         for method in METHODS:
@@ -146,7 +146,7 @@ class _OperationReader:
         key = f"{self.method} {self.path}"
         is_long = len(key) > MAX_KEY_LENGTH
         described: JsonObject = {
-            # The mark keeps the key from being that of another operation.
+            # The mark keeps a cut key apart from the key of another operation.
             "key": f"{key[:MAX_KEY_LENGTH]}…" if is_long else key,
             "name": names.reserve_name(self._tool_base_name(about)),
             "summary": self._offer_summary(about),
@@ -180,7 +180,7 @@ class _OperationReader:
         return base
 
     def _offer_summary(self, about: JsonObject) -> str:
-        """Return the summary, with the operationId if the name does not show it."""
+        """Return the summary, with the operationId if that is lost in the name."""
         summary = _trimmed_text(about.get("summary"), MAX_SUMMARY_LENGTH)
         name = about.get("operationId")
         if not isinstance(name, str) or name.isascii() or name in summary:
@@ -243,19 +243,19 @@ class _OperationReader:
             if original not in in_path:
                 message = _("its path has {%(name)s}, which no parameter describes")
                 raise Unusable(message % {"name": original[:40]})
-        # In one pass: a parameter's new name may look like another's old one.
+        # One pass replaces all: the new name of one may be the old name of another.
         return _PLACE.sub(lambda match: "{{" + in_path[match[1]] + "}}", self.address)
 
     # -- parameters ------------------------------------------------------------------
 
     def _parameters(self, *holders: JsonObject) -> Iterator[JsonObject]:
-        """Yield the path's parameters, and the operation's, which replace like ones."""
+        """Yield the parameters of the path, replaced by like ones of the operation."""
         lists = [holder.get("parameters") or [] for holder in holders]
         if not all(isinstance(each, list) for each in lists):
             raise Unusable(_("its parameters are no list"))
         if sum(map(len, lists)) > MAX_PARAMETERS:
             raise Unusable(_("it has more than %d parameters") % MAX_PARAMETERS)
-        # One takes about as long as five values of a schema.
+        # A parameter takes about as long as five values of a schema.
         self.translator.count_nodes(5 * sum(map(len, lists)))
         by_name: dict[tuple[str, str], JsonObject] = {}
         for each in chain.from_iterable(lists):
@@ -300,7 +300,7 @@ class _OperationReader:
             details = {"name": parameter["name"][:60], "style": str(style)[:60]}
             raise Unusable(message % details)
         if parameter["name"] not in _PLACE.findall(self.address):
-            # It is left out even if it is required.
+            # The parameter is left out even if it is required.
             optional = {**parameter, "required": False}
             self._leave_out_parameter(optional, _("the path does not have it"))
             return {}
@@ -372,7 +372,7 @@ class _OperationReader:
         self._leave_out_body(what, required)
 
     def _leave_out_body(self, what: str, required: bool) -> None:
-        # Only a GET can be called without its body.
+        # Only a GET may go without its body.
         if required or self.method != "GET":
             raise Unusable(_("it wants %s") % what)
         self.remarks.append(_("the body is left out: it is %s") % what)
@@ -417,7 +417,7 @@ class _OperationReader:
         return self.translator.translate(media.get("schema", {}))
 
     def _liftable_arguments(self, schema: Any) -> dict[str, str] | None:
-        """Return the argument of each property, None if the body stays whole."""
+        """Return an argument for each property; None if the body is one argument."""
         if isinstance(schema, dict) and set(schema) == {"$ref"}:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
@@ -444,7 +444,7 @@ class _OperationReader:
         for each, name in lifted.items():
             member = schema["properties"][each]
             if self.method == "PATCH" and isinstance(member, dict):
-                # PATCH keeps missing members: nobody must fill in a default.
+                # PATCH leaves missing members unchanged: a default would change them.
                 member = {key: part for key, part in member.items() if key != "default"}
             self.properties[name] = _describe_schema(member, each, "")
         if required and isinstance(schema.get("required"), list):
@@ -461,9 +461,9 @@ class _OperationReader:
         return "{{" + name + "}}"
 
     def _remark_servers(self, item: JsonObject, operation: JsonObject) -> None:
-        """Say where the document has an operation, if the call goes elsewhere.
+        """Add a remark if the document has an operation at another address.
 
-        The host of the whole document does not matter: the settings say which it is.
+        The host of the document does not matter, because the settings name the host.
         """
         special = operation.get("servers") or item.get("servers")
         servers = special or self.document.get("servers")
@@ -525,7 +525,7 @@ _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 
 
 def _describe_schema(schema: Any, original: str, about: str) -> Any:
-    """Return a schema with a description; that has the name, if it is lost else."""
+    """Return a schema with a description; it has the original name if not ASCII."""
     if not isinstance(schema, dict):
         return schema
     text = schema.get("description", about)
@@ -557,4 +557,4 @@ _BODIES: Final[tuple[tuple[Callable[[str], bool], _TakeBody], ...]] = (
     (_is_form_type, _OperationReader.form_body),
     (_is_text_type, _OperationReader.text_body),
 )
-"""Which bodies can be sent, the best first."""
+"""The media types of bodies that can be sent, the best first."""

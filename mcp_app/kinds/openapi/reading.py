@@ -1,7 +1,7 @@
-"""An OpenAPI document as JSON: from JSON, or from the events of YAML.
+"""Reads an OpenAPI document from JSON or from the events of YAML.
 
-Nothing is resolved and nothing is fetched.  YAML is read without its loaders, which
-recurse, and with the scalars of YAML 1.2: neither dates nor “yes”.
+No reference is resolved, and nothing is fetched.  YAML is read without PyYAML's
+constructors, which recurse, and with the scalars of YAML 1.2: no dates and no “yes”.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.yaml_scalars import plain_scalar
 
 # -- offer -----------------------------------------------------------------------------
-# An operation of a document, as it can become a tool and as a row keeps it.
+# An operation of a document that can become a tool, in the form that a row keeps.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """An operation, or a tool of another server; with a `bar` it cannot become a tool.
 
-    `key` is method and path as the document has them, with a mark where it is cut, or
-    the name there; `remarks` say what is left out.
+    `key` is the method and path of the document, with a mark if it is cut, or the name
+    of the tool; `remarks` say what is left out.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Offer:
     output_schema: JsonObject = field(default_factory=dict)
     kind: str = "http"
     hints: Mapping[str, bool] = field(default_factory=dict)
-    """What its server says of its effects, by the columns of a tool."""
+    """The hints of its server about effects, by the columns of a tool."""
     remarks: tuple[str, ...] = ()
     bar: str = ""
 
@@ -71,14 +71,14 @@ class Offer:
 
     @property
     def choices(self) -> Sequence[str]:
-        """The parameters of `pairs` that a tool can do without."""
+        """The optional parameters of `pairs`."""
         required = self.input_schema.get("required", ())
         return [pair for pair in self.pairs if pair and pair not in required]
 
     def with_parameters(self, chosen: Collection[str] | None = None) -> Offer:
-        """Return it with what it requires, and with the chosen ones of its `choices`.
+        """Return the offer with its required and the chosen optional parameters.
 
-        If `chosen` is None, these are the first that fit into `MAX_PAIRS`.
+        If `chosen` is None, the first `choices` that fit into `MAX_PAIRS` are chosen.
         """
         remarks, choices, limit = self.remarks, self.choices, MAX_PAIRS
         if chosen is None:
@@ -98,7 +98,7 @@ class Offer:
         return replace(self, input_schema=schema, config=config, remarks=remarks)
 
     def to_json(self) -> JsonObject:
-        """Return it as a row keeps it."""
+        """Return the offer in the form that a row keeps."""
         members = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in members.items() if value}
 
@@ -109,13 +109,13 @@ class Offer:
 
 
 # -- names -----------------------------------------------------------------------------
-# Names that the words of a document become: of tools, of arguments, each once.
+# Unique names of tools and arguments, made from the words of a document.
 
 MAX_NAME_LENGTH: Final = 64
 _READ: Final = 500
-"""Characters of a text that is longer than any name; one of them is quadratic."""
+"""Characters of a text that are read for a name: one regex takes quadratic time."""
 _CODED: Final = 10
-"""Characters of a name without a letter or digit of ASCII that stand in it."""
+"""Characters that are written as codes in a name without ASCII letters or digits."""
 _MAX_SUFFIX_LENGTH: Final = len("_99999")
 
 
@@ -136,14 +136,14 @@ def argument_name(text: str) -> str:
 
 @dataclass
 class Names:
-    """Gives each name once: a name that is taken gets a number at its end."""
+    """Gives unique names: a name that is taken gets a number at its end."""
 
     names: set[str] = field(default_factory=set)
     _last: dict[str, int] = field(default_factory=dict)
-    """The last number of all names that begin alike: counting starts there."""
+    """The last number given to names with the same beginning: the next one follows."""
 
     def reserve_name(self, base: str) -> str:
-        """Return the name, or the next with a number, and keep it from others."""
+        """Return the name, with a number if it is taken, and reserve it."""
         name, stem = base, base[: MAX_NAME_LENGTH - _MAX_SUFFIX_LENGTH]
         while name in self.names:
             self._last[stem] = self._last.get(stem, 1) + 1
@@ -154,7 +154,7 @@ class Names:
 
 
 # -- addresses -------------------------------------------------------------------------
-# How a document writes addresses: paths with more behind them, styles of values.
+# Addresses in documents: paths with a query behind them, styles of values.
 
 _STYLES: Final[Mapping[str, tuple[str, str]]] = {
     "form": (REPEAT, COMMAS),
@@ -162,20 +162,20 @@ _STYLES: Final[Mapping[str, tuple[str, str]]] = {
     "pipeDelimited": (REPEAT, PIPES),
     "deepObject": (BRACKETS, BRACKETS),
 }
-"""What is sent with and without `explode`."""
+"""The style of a pair with and without `explode`."""
 
 
 def split_path(path: str) -> tuple[str, list[tuple[str, str]]]:
     """Return a path, and the pairs of a query that a document writes behind it.
 
-    What follows a # tells operations apart there; it is never sent (RFC 3986, 3.5).
+    The part after a # only tells operations apart; it is never sent (RFC 3986, 3.5).
     """
     path, _, query = path.partition("#")[0].partition("?")
     return path, parse_qsl(query, keep_blank_values=True)
 
 
 def is_same_server(url: str, site: Site, *, any_host: bool) -> bool:
-    """Return whether calls of a site go to a server of a document, if that is known."""
+    """Whether calls of a site go to the server with this URL; True if unknown."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -187,7 +187,7 @@ def is_same_server(url: str, site: Site, *, any_host: bool) -> bool:
 
 
 def pair_style_of(parameter: JsonObject) -> str | None:
-    """Return how lists and objects of a pair are written, None if that is unknown."""
+    """Return the style in which a pair writes lists and objects; None if unknown."""
     style = parameter.get("style", "form")
     if not isinstance(style, str) or style not in _STYLES:
         return None
@@ -214,7 +214,7 @@ class DocumentError(ValueError):
 def read_document(content: bytes, max_bytes: int) -> JsonObject:
     """Return a document of OpenAPI 3.0, 3.1 or 3.2; `max_bytes` is its limit.
 
-    Raises `DocumentError` if it is none.
+    Raises `DocumentError` if the content is no such document.
     """
     if len(content) > max_bytes:
         raise DocumentError(
@@ -249,7 +249,7 @@ def _parse_content(content: bytes) -> object:
     except orjson.JSONDecodeError as error:
         message = _unreadable_message("JSON", error)
     if text.startswith(b"{"):
-        # YAML may begin with a brace, too.
+        # A YAML document may also begin with a brace.
         with suppress(DocumentError):
             return read_yaml(content)
     raise DocumentError(message)
@@ -337,12 +337,12 @@ class _Builder:
     def add_scalar(self, event: Any) -> None:
         above = self._stack[-1] if self._stack else None
         is_key = above is not None and isinstance(above.value, dict) and not above.key
-        # The parser in C says "" where the other says None.
+        # The style is "" from the C parser, and None from the Python parser.
         if is_key or not (event.implicit[0] and not event.style):
             value: object = event.value
         else:
             value = plain_scalar(event.value)
-        # A lone surrogate raises UnicodeError here: it is no text.
+        # This raises UnicodeError for a lone surrogate.
         size = 1 + len(event.value.encode()) // TEXT_OF_A_NODE
         self._store_value(value, size, event.anchor)
 
@@ -372,7 +372,7 @@ class _Builder:
             above.value[above.key.removeprefix("k")] = value
             above.key = None
         elif isinstance(value, str):
-            # It is never empty: an empty text would mean that there is none.
+            # The prefix keeps an empty key apart from a missing one.
             above.key = f"k{value}"
         else:
             raise DocumentError(_("The document has a key that is no text."))

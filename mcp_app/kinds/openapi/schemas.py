@@ -1,7 +1,7 @@
-"""Schemas of OpenAPI as JSON Schema of 2020-12, complete in themselves.
+"""Translates schemas of OpenAPI into JSON Schema 2020-12 without outer references.
 
-References into the document are put in line where that is short; what refers to itself,
-or is long, is a definition of the operation's schema.
+A short target of a reference is put in line.  A target that is long or refers to itself
+becomes a definition of the operation's schema.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
 IN_LINE_DEPTH: Final = 16
-"""Deeper than so many schemas within schemas, references become definitions."""
+"""At a greater depth of nested schemas, references become definitions."""
 IN_LINE: Final = 32 * 1024
-"""Bytes of a referenced schema that is still put in line."""
+"""The most bytes of a referenced schema that is put in line."""
 MOST_WRITTEN: Final = 64 * MIB
-"""Bytes that all references of a document put in line, or that all offers take."""
+"""The most bytes that references of a document put in line, or that offers take."""
 
 _DROPPED: Final = frozenset(
     {"discriminator", "example", "examples", "externalDocs", "xml", "deprecated"}
-    # Keywords of 2019-09: one is refused today, the other would mean the whole schema.
+    # Keywords of 2019-09: one is refused now, the other would mean the whole schema.
     | {"$recursiveAnchor", "$recursiveRef"}
 )
 _OF_SCHEMAS: Final = frozenset(
@@ -58,9 +58,9 @@ class Unusable(ValueError):
 
 
 def pointer_steps(reference: object) -> _Steps:
-    """Return the steps of a local reference (RFC 6901), however it is written.
+    """Return the steps of a local reference (RFC 6901), decoded.
 
-    Raises `Unusable`, for anchors, too.
+    Raises `Unusable` for any other reference, also for anchors.
     """
     if not isinstance(reference, str):
         raise Unusable(_leads_nowhere(reference))
@@ -78,7 +78,7 @@ def pointer_steps(reference: object) -> _Steps:
 
 
 def target_of(document: JsonObject, reference: object) -> Any:
-    """Return what a local reference leads to; raise `Unusable`."""
+    """Return the target of a local reference; raise `Unusable` if there is none."""
     value: Any = document
     for name in pointer_steps(reference):
         if isinstance(value, dict) and name in value:
@@ -109,7 +109,7 @@ def resolve_references(document: JsonObject, value: Any) -> JsonObject:
 
 
 def serialize_schema(schema: Any) -> bytes:
-    """Return a schema as JSON; raise `Unusable` for what is none."""
+    """Return a schema as JSON; raise `Unusable` if it has no JSON form."""
     try:
         return jsonrpc.write(schema)
     except jsonrpc.UnserializableValue as error:
@@ -119,7 +119,7 @@ def serialize_schema(schema: Any) -> bytes:
 
 @dataclass
 class _Piece:
-    """A translated schema that a reference leads to, and how large it is in line."""
+    """A translated target of a reference, and its size if it is put in line."""
 
     schema: Any
     nodes: int
@@ -130,7 +130,7 @@ class _Piece:
 
 @dataclass
 class Translator:
-    """Translates the schemas of one document; `old` is its version 3.0."""
+    """Translates the schemas of one document; `old` says that it is OpenAPI 3.0."""
 
     document: JsonObject
     old: bool
@@ -139,13 +139,13 @@ class Translator:
     """Bytes that references put in line."""
     _pieces: dict[_Steps, _Piece] = field(default_factory=dict)
     _open: dict[_Steps, str] = field(default_factory=dict)
-    """References that are being translated, with the name of each that met itself."""
+    """References that are being translated; one that contains itself has a name."""
     _definitions: dict[str, Any] = field(default_factory=dict)
     _names: Names = field(default_factory=Names)
     _new: list[_Steps] = field(default_factory=list)
-    """The references that the current translation was the first to meet."""
+    """The references that no translation before the current one has met."""
     _waiting: dict[str, Any] = field(default_factory=dict)
-    """Targets of references that stand too deep to be put in line, by their names."""
+    """Targets of references that are too deep to be put in line, by their names."""
 
     def translate(self, schema: Any) -> Any:
         """Return a schema whose references lead into `$defs`; raise `Unusable`."""
@@ -157,7 +157,7 @@ class Translator:
                 name, target = self._waiting.popitem()
                 self._definitions[name] = self._translate_schema(target, 0)
         except Exception:
-            # One may refer to what is no definition now: later translations try again.
+            # New pieces may refer to definitions that were not made: forget them.
             self._waiting.clear()
             for key in self._new:
                 del self._pieces[key]
@@ -176,7 +176,7 @@ class Translator:
         return needed
 
     def definition(self, name: str) -> Any:
-        """Return the definition of this name, None if there is none."""
+        """Return the definition with this name; None if there is none."""
         return self._definitions.get(name)
 
     def count_nodes(self, nodes: int) -> None:
@@ -206,7 +206,7 @@ class Translator:
         siblings = {} if self.old else self._translate_members(beside, depth)
         if not siblings:
             return target
-        # What stands beside a reference holds, too (JSON Schema 2020-12, 8.2.3.1).
+        # Keywords beside a reference count, too (JSON Schema 2020-12, 8.2.3.1).
         if isinstance(target, dict) and not siblings.keys() & target.keys():
             return {**target, **siblings}
         if siblings.keys() <= {"description", "title", "default"}:
@@ -268,7 +268,7 @@ class Translator:
             if name not in _DROPPED and not name.startswith("x-")
         }
         _without_read_only(schema, members, self)
-        # Documents of newer versions have the old bounds, too.
+        # Documents of newer versions often have the old bounds, too.
         members = _translate_old_bounds(members)
         return _translate_old_keywords(members) if self.old else members
 

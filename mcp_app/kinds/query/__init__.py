@@ -1,1 +1,1 @@
-"""The kind `query`: rows and sums of models that code opens, chosen by staff."""
+"""The kind `query`: staff choose which rows and sums of opened models are shown."""

@@ -1,7 +1,7 @@
 """The kind `change`: what subscribers are told if rows of open models change.
 
-The outbox has the keys alone.  A row is read when subscribers are told of it, as the
-kind `query` reads it for the same person.
+The outbox has only the keys.  When a subscriber is told of a row, the row is read as
+the kind `query` would read it for the same person.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ WHEN: Final[Mapping[str, Label]] = {
     CHANGED: _("is changed"),
     DELETED: _("is deleted"),
 }
-"""What happens to a row, as staff read it."""
+"""The words for what happens to a row, for staff."""
 _COLUMNS: Final = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 
 
 class ChangeKind(QueryKind):
     """Tells of rows of open models that are added, changed or deleted.
 
-    A config is that of a query, without all that is about several rows:
+    A config is like that of a query, without the members for several rows:
 
         {"model": "shop.Order", "on": ["changed"], "watched": ["state"],
          "filters": [{"path": "state", "lookup": "exact", "value": "paid"},
@@ -85,7 +85,7 @@ class ChangeKind(QueryKind):
         return Missing(reason, line)
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Take the topic, the schemas and the demands from the config."""
+        """Add the topic, the schemas and the demands that follow from the config."""
         query, _problems = self._read_config(config)
         if query is None or not isinstance(definition, EventDefinition):
             return definition
@@ -144,7 +144,7 @@ class ChangeKind(QueryKind):
 def read_change_config(
     config: JsonObject, opened: OpenModels
 ) -> tuple[Query | None, list[KindError]]:
-    """Return the query for the rows, None if there is none; and what is wrong."""
+    """Return the query for the rows, or None, and what is wrong with the config."""
     query, problems = read_query_config(_as_query(config), opened)
     if (model := opened.get(config.get("model", ""))) is not None:
         problems = [*problems, *_event_errors(config, model)]
@@ -159,7 +159,7 @@ def _leave(value: Any) -> Sequence[Occurred]:
 def _as_query(config: JsonObject) -> JsonObject:
     """Return the config of the kind `query` that reads the same rows."""
     if config.get("on") == [DELETED] and not config.get("fields"):
-        # Nothing of a row is shown: any answer without fields will do.
+        # No field is shown, but a query needs an answer: a count has no fields.
         count = {"aggregate": "count", "name": "rows"}
         return {**config, "answer": GROUPS, "measures": [count]}
     return {**config, "answer": ONE}
@@ -188,14 +188,14 @@ def _event_errors(config: JsonObject, model: OpenModel) -> Iterator[KindError]:
 
 
 def _key_field(model: OpenModel) -> OpenField:
-    """Return the column of the key; a relation of that name may be shown beside it."""
+    """Return the key's column, also if the key is a relation."""
     key: Any = model.model._meta.pk
     return model.all_fields.get(key.attname, OpenField(key.attname, FieldKind.KEY, key))
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """Chooses what a subscriber is told of rows."""
+    """Chooses the changes of rows that a subscriber is told."""
 
     lookup: Lookup
     on: Collection[str]
@@ -209,7 +209,7 @@ class _Choice:
         values: Mapping[str, Any],
         arguments: JsonObject,
     ) -> Sequence[Occurred]:
-        """Return what is told, with the rows as this subscriber sees them now."""
+        """Return the events to tell, with the rows as this subscriber sees them now."""
         key = _key_field(self.lookup.query.model)
         fitting = [
             (occurrence, key.source.to_python(occurrence.data.get("pk")))
@@ -237,7 +237,7 @@ class _Choice:
 
 
 def _bounded_row(row: JsonObject, key: str) -> JsonObject:
-    """Return the data of a row; if it is too large, its key, if that is shown."""
+    """Return a row; if it is too large, only its key, and that only if it is shown."""
     if len(jsonrpc.write(row)) <= mcp_settings.limits.event_size:
         return row
     return {name: row[name] for name in (key,) if name in row}

@@ -1,7 +1,7 @@
-"""What a field can be asked by, and what clients send for it.
+"""The lookups that a field allows, and the values that clients send for them.
 
-Values are cleaned by the field that Django's forms have for their kind; keys by the
-column itself, because a form's field would tell which rows exist.
+The form field for a kind of value cleans it.  Keys are cleaned by the column itself,
+because a form field would reveal which rows exist.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ PERIODS: Final = (
 _OPEN_PERIODS: Final = {"from_now_on": "gte", "until_now": "lte"}
 """Periods with one end: today for dates, the moment of the call for times."""
 WORDS: Final = "words"
-"""Each word stands in one of the texts."""
+"""A lookup: each word must be in one of the texts."""
 _DIGITS: Final = 3
-"""So long a word, such as a phone number, may be written with signs in it."""
+"""Words with at least this many digits, such as phone numbers, may contain signs."""
 RANGE: Final = "range"
 ENDS: Final = ("from", "to")
-"""What a range becomes where a config is read: two filters, whose values both fit."""
+"""The lookups of the two filters that a range becomes when a config is read."""
 _ORDERED: Final = (RANGE, "exact", "gte", "lte")
 _DATED: Final = (RANGE, "period", "last_days", "next_days", "exact", "gte", "lte")
 COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
@@ -67,19 +67,19 @@ COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
     FieldKind.TO_ONE: ("in", "exact"),
     FieldKind.TO_MANY: ("in",),
 }
-"""What each kind of field can be compared by, beside `isempty`: the usual one first."""
+"""The lookups of each kind of field, beside `isempty`; the usual one is first."""
 EMPTY: Final = "isempty"
 SEVERAL: Final = (WORDS, "icontains", "istartswith")
-"""What can look at several texts at once, and at the text of a relation."""
+"""Lookups for several texts at once, and for the text of a relation."""
 IN_ANY_CASE: Final[Mapping[str, str]] = {"exact": "iexact", "in": "iin"}
-"""How the text of a relation is compared, which clients know from answers alone."""
+"""Lookups that ignore case, for texts of relations: clients know them from answers."""
 
 Value: TypeAlias = Any
 """A value in the type of its column."""
 
 
 def comparisons_of(field: OpenField) -> tuple[str, ...]:
-    """Return what a field can be asked by."""
+    """Return the lookups by which a field can be filtered."""
     empty = (EMPTY,) if field.may_be_empty else ()
     return (*COMPARISONS.get(field.kind, ()), *empty)
 
@@ -118,7 +118,7 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
     if field.kind in _LIKE:
         return text_like(_LIKE[field.kind])
     is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE, FieldKind.TO_MANY)
-    # The kind of a key is that of the column that it points to.
+    # A key has the kind of the column that it refers to.
     whole = is_key and isinstance(column, IntegerField)
     simple = _TYPES.get(FieldKind.NUMBER if whole else field.kind)
     if simple is not None:
@@ -140,7 +140,7 @@ _LIKE: Final[Mapping[FieldKind, str]] = {
     FieldKind.TIME: "time",
     FieldKind.DURATION: "duration",
 }
-"""Texts that need no zone, which the formats want."""
+"""Formats that values only resemble, because they need no zone."""
 _FORMATS: Final[Mapping[type[Any], str]] = {
     EmailField: "email",
     URLField: "uri",
@@ -156,9 +156,9 @@ class Unfit(Exception):
 
 
 def clean_value(field: OpenField, lookup: str, value: object) -> Value:
-    """Return a JSON value, which fits the schema, as its column has it.
+    """Convert a JSON value that fits the schema into the type of its column.
 
-    Raises `Unfit` for what the column could not hold.
+    Raises `Unfit` if the column could not hold the value.
     """
     if lookup in _FIXED:
         return value
@@ -209,7 +209,7 @@ def _clean_one(field: OpenField, value: object) -> Value:
         if isinstance(cleaned, datetime):
             cleaned = site_time(cleaned)
             if timezone.is_aware(cleaned):
-                # Databases store it in UTC.
+                # This raises if UTC, in which databases store it, cannot hold it.
                 cleaned.astimezone(UTC)
     except ValidationError as error:
         message = " ".join(map(str, error.messages)).removesuffix(".")
@@ -234,7 +234,7 @@ _FORM_FIELDS: Final[Mapping[FieldKind, type[forms.Field]]] = {
     FieldKind.TIME: forms.TimeField,
     FieldKind.DURATION: forms.DurationField,
 }
-"""What reads values of a kind.  That of a column refuses what only forms forbid."""
+"""Form fields that read values of a kind; a column's own form field is stricter."""
 
 
 def _as_form_input(value: object) -> object:
@@ -243,7 +243,7 @@ def _as_form_input(value: object) -> object:
     try:
         return str(value) if typed else value
     except ValueError:
-        # Python writes no whole numbers of more than 4,300 digits.
+        # Python refuses to write integers of more than 4,300 digits.
         raise Unfit("This number is too large.") from None
 
 
@@ -270,19 +270,19 @@ def _valid_words(value: object) -> Sequence[str]:
 
 
 class Days(NamedTuple):
-    """Days from the first one, before the end."""
+    """Days from `first` to the day before `end`."""
 
     first: date
     end: date
 
 
 def last_days(today: date, count: int) -> Days:
-    """Return the last so many days, today included."""
+    """Return the last `count` days, today included."""
     return Days(_shift(today, 1 - count), _shift(today, 1))
 
 
 def next_days(today: date, count: int) -> Days:
-    """Return the next so many days, today included."""
+    """Return the next `count` days, today included."""
     return Days(today, _shift(today, count))
 
 
@@ -318,13 +318,13 @@ _DAYS_BY_LOOKUP: Final[Mapping[str, Callable[[date, Any], Days]]] = {
 
 
 def is_reversed(field: OpenField, first: Value, last: Value) -> bool:
-    """Return whether nothing is between two cleaned ends of a range."""
-    # The end of a span is the first moment that is not within it.
+    """Return whether no value is between two cleaned ends of a range."""
+    # The end of a range of moments is the first moment after it.
     return bool(first >= last if field.kind is FieldKind.DATETIME else first > last)
 
 
 def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
-    """Return the condition on a column of its own table."""
+    """Return the condition for a lookup on a column of the field's own table."""
     name = field.key_column if field.is_relation else field.source.attname
     if lookup == "period" and value in _OPEN_PERIODS:
         now = today if field.kind is FieldKind.DATE else site_time(timezone.now())
@@ -351,7 +351,7 @@ def _word_condition(name: str, word: str) -> Q:
     letters = "".join(filter(str.isalnum, word))
     if sum(map(str.isdigit, letters)) < _DIGITS or not letters.isascii():
         return Q(**{f"{name}__icontains": word})
-    # Only signs may stand between them: a pattern that also passes over letters takes
-    # minutes on a long text, and Python does nothing else meanwhile.
+    # Only signs may be between the digits.  If letters could be, too, the pattern would
+    # take minutes on a long text, and block Python meanwhile.
     pattern = "[-+./() \u00a0]*".join(letters)
     return Q(**{f"{name}__iregex": pattern})

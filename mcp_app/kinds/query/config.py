@@ -1,4 +1,4 @@
-"""What a query says: paths, filters and answers, all of them opened by code."""
+"""The parts of a query: paths, filters and answers, all of them opened by code."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from mcp_app.protocol.portable_schemas import portable_schema
 class Filter:
     """A condition; clients give the value if it has a `parameter`.
 
-    With several `paths` one of them has to fit; with `exclude` none may.  `lookup` is
-    that of the config, but one of the `ENDS` for each half of a range, and a lookup in
-    any case for the text of a relation.
+    With several `paths` one of them must fit; with `exclude` none may.  `lookup` is
+    that of the config, with two exceptions: each half of a range has one of the `ENDS`,
+    and lookups in the text of a relation ignore case.
     """
 
     paths: tuple[Path, ...]
@@ -53,20 +53,20 @@ class Filter:
         return value_schema(self.field, self.lookup)
 
     def value_for_column(self, value: object) -> Any:
-        """Return a value as the column has it; raise `Unfit` if it cannot."""
+        """Convert a value into the type of the column; raise `Unfit` if impossible."""
         return clean_value(self.field, self.lookup, value)
 
 
 @dataclass(frozen=True)
 class Term:
-    """What rows are sorted by."""
+    """A path that rows are sorted by, and the direction."""
 
     path: Path
     descending: bool
 
 
 class GroupTerm(NamedTuple):
-    """What groups are sorted by: the name of a group or of a measure."""
+    """A name of a group or measure that groups are sorted by, and the direction."""
 
     name: str
     descending: bool
@@ -86,7 +86,7 @@ class RelatedList:
 
 @dataclass(frozen=True)
 class Group:
-    """A column by which rows are grouped; `unit` is that of a date, or ""."""
+    """A column by which rows are grouped; `unit` groups dates, by month for example."""
 
     path: Path
     unit: str
@@ -98,7 +98,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Measure:
-    """What is computed for each group."""
+    """A value that is computed for each group, such as a sum."""
 
     aggregate: str
     path: Path | None
@@ -107,7 +107,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A config that was read: all of it is opened by code."""
+    """A config after it was read: all its models and fields are opened by code."""
 
     model: OpenModel
     filters: tuple[Filter, ...]
@@ -148,7 +148,7 @@ class Query:
 
     @property
     def models(self) -> Mapping[str, OpenModel]:
-        """Every open model that the query names, by its label."""
+        """All open models that the query uses, by their labels."""
         open_models = [self.model, *(each.model for each in self.lists)]
         for path in self._all_paths:
             open_models += path.models
@@ -156,12 +156,12 @@ class Query:
 
     @property
     def per_caller(self) -> bool:
-        """Whether the answer depends on who asks."""
+        """Whether the answer depends on the caller."""
         return any(model.per_caller for model in self.models.values())
 
     @property
     def demands(self) -> AccessRequirements:
-        """The permissions of all models and fields that are named anywhere."""
+        """The permissions of all models and fields that the query uses."""
         permissions = [model.permission for model in self.models.values()]
         for path in self._all_paths:
             permissions += path.permissions
@@ -183,8 +183,8 @@ class Query:
 #      "order": ["-created"], "limit": 50, "count": true,
 #      "totals": [{"aggregate": "sum", "path": "total", "name": "turnover"}]}
 #
-# or `"answer": "groups"` with `group_by` and `measures`, whose names `order` then has.
-# `"answer": "one"` is for templates.
+# With `"answer": "groups"` there are `group_by` and `measures`, and `order` has their
+# names.  `"answer": "one"` is for templates.
 
 MAX_ROWS: Final = 200
 USUAL_ROWS: Final = 50
@@ -196,7 +196,7 @@ MAX_SORTED_LENGTH: Final = 255
 CURSOR: Final = "cursor"
 ROWS, GROUPS, ONE = "rows", "groups", "one"
 TOTALS: Final = "totals"
-"""Measures of all rows that fit, beside the rows of each page."""
+"""The member with measures of all rows that fit, beside the rows of a page."""
 
 MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
     "count": frozenset(),
@@ -205,16 +205,16 @@ MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
     "min": NUMBERS | DATES | {FieldKind.TIME},
     "max": NUMBERS | DATES | {FieldKind.TIME},
 }
-"""Which kinds of field each measure takes."""
+"""The kinds of fields that each measure takes."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
 
 def usual_group_order(
     kinds: Mapping[str, FieldKind | None], aggregates: Mapping[str, str]
 ) -> tuple[GroupTerm, ...]:
-    """Return the order that a config leaves out, of groups and measures by name.
+    """Return the default order of groups, by names of groups and measures.
 
-    That is by dates, else by the first sum or the first measure, the largest first.
+    It is by dates, else by the first sum or the first measure, the largest first.
     """
     dated = [name for name, kind in kinds.items() if kind in DATES]
     if dated:
@@ -225,7 +225,7 @@ def usual_group_order(
 
 MAX_MEASURES: Final = 5
 MAX_PATHS: Final = 5
-"""Texts that one filter looks at."""
+"""Texts that one filter may search."""
 
 MAX_NAME_LENGTH: Final = 40
 NAME_PATTERN: Final = "^[A-Za-z][A-Za-z0-9_]*$"
@@ -299,7 +299,7 @@ SCHEMA: Final[JsonObject] = object_schema(
 
 
 # -- description -----------------------------------------------------------------------
-# What clients are told of a query: the schemas of its arguments and of its answer.
+# The schemas of a query's arguments and of its answer, for clients.
 
 CURSOR_SCHEMA: Final[JsonObject] = {
     "type": "string",

@@ -48,7 +48,7 @@ class _AnswerPart(NamedTuple):
 
 
 class QueryText:
-    """What a config says: for the staff who publish it, and as drafts for clients."""
+    """The texts about a config: for staff who publish it, and drafts for clients."""
 
     def __init__(self, config: JsonObject, opened: OpenModels) -> None:
         label = str(config.get("model", ""))
@@ -69,12 +69,12 @@ class QueryText:
         self._measures = dict(map(self._measure, groups.get("measures", ())))
         self._totals = dict(map(self._measure, rows.get(TOTALS, ())))
         self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
-        # If only the first groups come, their order is named.
+        # If there is a limit of groups, the text names the default order, too.
         usual = self.usual_order()[:1] if "limit" in config else []
         self._terms: Sequence[str] = config.get("order") or usual
 
     def _group(self, config: str | JsonObject) -> tuple[str, _AnswerPart]:
-        """Return a group with its name in the answer."""
+        """Return a group's name in the answer, and its texts."""
         path = config if isinstance(config, str) else config["path"]
         label, field = self._find(path)
         name = path.replace(".", "_")
@@ -97,7 +97,7 @@ class QueryText:
         return label_and_field(path, self._model, self._opened)
 
     def usual_order(self) -> list[str]:
-        """Return by what groups are sorted if the config leaves that out."""
+        """Return the order of groups that counts if the config has none."""
         kinds = {name: each.kind for name, each in self._groups.items()}
         aggregates = {
             each["name"]: each["aggregate"]
@@ -108,7 +108,7 @@ class QueryText:
         return [f"{'-' * each.descending}{each.name}" for each in terms]
 
     def group_terms(self) -> Iterator[tuple[str, str, FieldKind | None]]:
-        """Yield what groups can be sorted by: its name, label and kind of field."""
+        """Yield name, label and kind of field of all that groups can be sorted by."""
         for name, part in {**self._groups, **self._measures}.items():
             yield name, part.label if name in self._groups else name, part.kind
 
@@ -146,7 +146,7 @@ class QueryText:
             yield label, plain_text(self._list_words(each))
 
     def _order(self, template: str) -> str:
-        """Return what the answer is sorted by, "" if it has no order of its own."""
+        """Return the order of the answer in words; "" if it has none."""
         terms = []
         of_groups = {name: (label, kind) for name, label, kind in self.group_terms()}
         for term in self._terms:
@@ -183,9 +183,9 @@ class QueryText:
         return spans
 
     def _only(self, filters: Iterable[JsonObject]) -> Spans:
-        """Return which rows fit: “hires whose begins is … and whose state is …”."""
+        """Return which rows fit: “hires whose begins is …, and whose state is …”."""
         spans = [Span(self._rows)]
-        # What the client says comes last, so that it is said once.
+        # Filters with parameters come last, so that “as the client says” is there once.
         ordered = sorted(filters, key=lambda each: bool(each.get("parameter")))
         for index, each in enumerate(ordered):
             template = _(", and whose %(words)s") if index else _(" whose %(words)s")
@@ -196,7 +196,7 @@ class QueryText:
         return spans
 
     def _what(self) -> Spans:
-        """Return what the answer has, without the conditions on rows."""
+        """Return the content of the answer in words, without the filters."""
         if top := self._top():
             return top
         template = _("%(rows)s: %(columns)s")
@@ -227,7 +227,7 @@ class QueryText:
         return [*spans, Span(".")]
 
     def _top(self) -> Spans:
-        """Return “The 10 customers with the largest turnover (…)”, [] if it is none."""
+        """Return “The 10 customers with the largest turnover (…)”, or []."""
         order = self._terms
         name = order[0].removeprefix("-") if len(order) == 1 else ""
         first = self._measures.get(name)
@@ -270,14 +270,14 @@ class QueryText:
         return _("%(rows)s by %(labels)s") % details
 
     def description(self) -> str:
-        """Return a description for clients: what comes, and what they can give."""
+        """Return a description for clients: the answer, and the parameters."""
         text = plain_text(self._what())
         if fixed := [each for each in self._filters if not each.get("parameter")]:
             text += _(" Only %(only)s.") % {"only": plain_text(self._only(fixed))}
         return " ".join([text, *self._requests()])
 
     def _requests(self) -> Iterator[str]:
-        """Yield what a client can give, filter by filter."""
+        """Yield a sentence about the parameters of each filter."""
         for each in self._filters:
             if each.get("parameter"):
                 what = label_and_field_of(each["path"], self._model, self._opened)[0]
@@ -291,7 +291,7 @@ def _measure_words(item: tuple[str, _AnswerPart]) -> str:
 
 
 def _request_for(config: JsonObject, searched: str) -> str:
-    """Return what a client can give for one filter; `searched` is what it looks for."""
+    """Return the sentence for one filter; `searched` is what a client looks for."""
     templates = {
         "range": _("Give %(names)s for a span, both ends included."),
         "in": _("Give %(names)s: one or several."),

@@ -51,10 +51,10 @@ def conditions(
     today: date,
     before: tuple[Hop, ...] = (),
 ) -> Q:
-    """Return what all filters demand together.
+    """Return all filters as one condition.
 
-    `values` are the cleaned ones of the parameters; without one a filter demands
-    nothing.  `before` are hops from the rows to those that the paths begin at.
+    `values` are the cleaned values of the parameters; without its value, a filter
+    allows all rows.  `before` are the hops from the rows to where the paths begin.
     """
     whole = Q()
     for each in filters:
@@ -85,14 +85,13 @@ def _filter_condition(
 # -- sorting ---------------------------------------------------------------------------
 # The order of rows, and the rows that follow a place in it (keyset pagination).
 #
-# Nulls are last in both directions; the primary key decides between rows that are
-# equal.
+# Nulls are last in both directions.  If rows are equal, the primary key decides.
 
 
 class Sorting:
-    """Terms as columns, and the key after them.
+    """Adds columns to sort by: those of the terms, then the key.
 
-    `key` is the name or the expression of the primary key.
+    `key` is the expression of the primary key.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class Sorting:
 
     @property
     def order_expressions(self) -> list[OrderBy]:
-        """Return what a queryset or a window is ordered by."""
+        """The ordering for a queryset or a window."""
         ordered = []
         for name, term in zip(self.names, self._terms, strict=True):
             last = term.path.nullable or None
@@ -121,7 +120,7 @@ class Sorting:
         return [*ordered, OrderBy(F(self.key))]
 
     def condition_after(self, values: Sequence[Any], key: Any) -> Q:
-        """Return the condition of what comes after a row with these values."""
+        """Return the condition for rows that come after a row with these values."""
         later, equal = Q(pk__in=[]), Q()
         for name, term, value in zip(self.names, self._terms, values, strict=True):
             if value is not None:
@@ -150,7 +149,7 @@ def read_list(
 ) -> Mapping[Any, JsonObject]:
     """Return the list below each parent, by the value that links them.
 
-    `{"rows": […], "total": 3}`; a parent without rows has no entry.
+    A list is `{"rows": […], "total": 3}`.  A parent without rows has no entry.
     """
     columns = Columns()
     between = listed.field.through_table
@@ -174,7 +173,7 @@ def read_list(
         .annotate(**{_NUMBER: number, _TOTAL: total})
         .filter(**{f"{_NUMBER}__lte": listed.limit})
         .order_by(_PARENT, _NUMBER)
-        # The number is read, too: if Django hides it, it loses columns of equal values.
+        # Read the number, too: a subquery that hides it would lose equal columns.
         .values(_PARENT, _NUMBER, _TOTAL, *columns.expressions)
     )
     lists: dict[Any, JsonObject] = {}
@@ -199,7 +198,7 @@ def read_groups(
 ) -> tuple[Sequence[JsonObject], bool]:
     """Return the lines of the first groups, and whether there are more.
 
-    Without anything to group by it is one line.
+    If `group_by` is empty, there is one line.
     """
     wanted = conditions(query.filters, scopes, values, today)
     rows = scopes.rows(query.model).filter(wanted)
@@ -210,7 +209,7 @@ def read_groups(
         f"mcp_g{at}": _expression(each, scopes)
         for at, each in enumerate(query.group_by)
     }
-    # Rows with the same text stay apart.
+    # By the key, two related rows with the same text are two groups.
     keys = {
         f"mcp_k{at}": scopes.key_of_row(each.path.hops)
         for at, each in enumerate(query.group_by)
@@ -229,7 +228,7 @@ def read_groups(
 def read_totals(
     measures: Sequence[Measure], scopes: Scopes, rows: QuerySet[Any]
 ) -> JsonObject:
-    """Return the measures of all these rows, by their names."""
+    """Return the measures over all these rows, by their names."""
     values = rows.aggregate(**_measure_columns(measures, scopes))
     return _measure_members(measures, values)
 
@@ -256,8 +255,8 @@ def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
         return Count("pk")
     value = scopes.path_value(measure.path)
     if measure.aggregate == "avg" and measure.path.field.kind is FieldKind.NUMBER:
-        # MariaDB reckons averages of whole numbers to four places, and casts nothing to
-        # a number with more.
+        # MariaDB computes averages of integers to four places only, and has no cast to
+        # a type with more.
         value = ExpressionWrapper(value * Value(1.0), FloatField())
     return _AGGREGATES[measure.aggregate](value)
 
@@ -267,14 +266,14 @@ def _expression(group: Group, scopes: Scopes) -> Any:
     if not group.unit:
         return value
     if group.path.field.kind is FieldKind.DATETIME:
-        # MariaDB and MySQL would keep the time of day in the begin of a week.
+        # Without this, MariaDB and MySQL keep the time of day in the begin of a week.
         zone = timezone.get_current_timezone() if settings.USE_TZ else None
         value = TruncDate(value, tzinfo=zone)
     return Trunc(value, group.unit, output_field=DateField())
 
 
 def _group_order(query: Query) -> list[OrderBy]:
-    """Return the order of the query, then that of the groups, which decides ties."""
+    """Return the order of the query, then by all groups, so that there are no ties."""
     columns = {each.name: f"mcp_g{at}" for at, each in enumerate(query.group_by)}
     terms = dict(query.group_order)
     terms |= {name: False for name in columns if name not in terms}

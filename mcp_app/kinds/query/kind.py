@@ -1,6 +1,6 @@
 """The kind `query`: what staff can look up in the models that code opens.
 
-A query reads, and only rows that `rows` of each open model lets its caller see.
+A query only reads, and it sees only rows that `rows` of each model lets its caller see.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ HINTS: Final = ToolHints(
     read_only=True, destructive=False, idempotent=True, open_world=False
 )
 UNTRUSTED: Final = {"untrusted": True}
-"""The `_meta` of results that hold what others wrote."""
+"""The `_meta` of results with texts that other people wrote."""
 GATE: Final = Gate("query")
 _EXACT: Final = ("exact", "iexact")
-"""What the variables of a template can be asked by."""
+"""The lookups that variables of a template may have."""
 
 
 class QueryKind(Kind):
@@ -112,7 +112,7 @@ class QueryKind(Kind):
         return Missing(reason, line)
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Take schemas, hints and demands from the query."""
+        """Add the schemas, hints and demands that follow from the query."""
         query, _problems = self._read_config(config)
         if query is None:
             return definition
@@ -153,7 +153,7 @@ class QueryKind(Kind):
         )
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
-        """Advise against addresses that several rows may have."""
+        """Warn if several rows may have the same address."""
         query, _problems = self._read_config(config)
         if query is None or not isinstance(definition, ResourceTemplateDefinition):
             return []
@@ -196,7 +196,7 @@ def lookup_runnable(
     bind: Callable[[JsonObject], dict[str, object]],
     convert: Callable[[object], Output],
 ) -> Runnable[Output]:
-    """Return what reads the database in a thread; it takes at most half of them."""
+    """Return a runnable that reads the database in a thread; at most half are used."""
     return Runnable(
         run=run,
         style="sync",
@@ -247,14 +247,14 @@ def _template_errors(
 
 @dataclass(frozen=True)
 class Lookup:
-    """A query that runs; `name` is the definition's."""
+    """Runs a query; `name` is the definition's."""
 
     name: str
     query: Query
     config: JsonObject
 
     def bind_arguments(self, arguments: JsonObject) -> dict[str, object]:
-        """Return the values of all filters; raise `ArgumentsRefused`."""
+        """Return the cleaned values of all parameters; raise `ArgumentsRefused`."""
         values: dict[str, object] = {}
         violations = []
         for name, each in self.query.parameters.items():
@@ -296,7 +296,7 @@ class Lookup:
     def read_single_row(
         self, *, ctx: SyncContext, values: Mapping[str, Any], arguments: JsonObject
     ) -> JsonObject | None:
-        """Return the one row of an address, None if there is none."""
+        """Return the row that has an address; None if there is none."""
         with self._query_time_limit(ctx, arguments):
             scopes = self._build_scopes(ctx, arguments)
             page = replace(self._row_reader(scopes, values), limit=1).page_at_place(
@@ -317,9 +317,9 @@ class Lookup:
         values: Mapping[str, Any],
         arguments: JsonObject,
     ) -> Mapping[Any, JsonObject]:
-        """Return which rows with these keys the caller sees, as `answer_call` does.
+        """Return the rows with these keys that the caller sees, as `answer_call` does.
 
-        They are read where they are written: a replica may not have them yet.
+        They are read from the database for writes: a replica may not have them yet.
         """
         using = router.db_for_write(self.query.model.model)
         with self._query_time_limit(ctx, arguments, using):
@@ -330,7 +330,7 @@ class Lookup:
     def _query_time_limit(
         self, ctx: SyncContext, arguments: JsonObject, using: str = ""
     ) -> Iterator[None]:
-        """End statements after the setting `query_time`, or with the call's time."""
+        """Stop statements after the setting `query_time`, or at the call's deadline."""
         seconds, seconds_left = mcp_settings.limits.query_time, ctx.deadline
         if seconds_left is not None:
             seconds = min(seconds, max(seconds_left, 0.001))

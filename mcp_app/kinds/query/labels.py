@@ -1,7 +1,7 @@
 """What people call the parts of a query: fields, lookups, filters, measures, orders.
 
-All of it is told whether or not code opens what a config names: a form has half of
-one, and versions are older than the code.
+Models and fields that code does not open have labels, too: the config in a form may be
+incomplete, and a stored version may be older than the code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcp_app.kinds.query.scoping import Path
 from mcp_app.protocol.json_types import JsonObject
 
 # -- spans -----------------------------------------------------------------------------
-# Pieces of a sentence, some of which pages stress.
+# Pieces of a sentence; pages highlight some of them.
 
 FIELD: Final = "field"
 PARAMETER: Final = "parameter"
@@ -42,12 +42,12 @@ Spans: TypeAlias = list[Span]
 
 
 def plain_text(spans: Iterable[Span]) -> str:
-    """Return a sentence without what is stressed in it."""
+    """Return a sentence as a text without highlights."""
     return "".join(span.text for span in spans)
 
 
 def compose(template: str, **parts: Spans | str) -> Spans:
-    """Return a template with its `%(name)s` filled in."""
+    """Return the spans of a template with its `%(name)s` filled in."""
     spans: Spans = []
     for index, piece in enumerate(re.split(r"%\((\w+)\)s", template)):
         part = parts[piece] if index % 2 else piece
@@ -77,7 +77,7 @@ LOOKUP_LABELS: Final[Mapping[str, Label]] = {
     "next_days": gettext_lazy("is in the next … days"),
     "isempty": gettext_lazy("is empty"),
 }
-"""Words by lookup; the value stands where “…” is, else behind them."""
+"""Words by lookup; the value replaces “…”, or comes after the words."""
 _LABELS_OF_DATES: Final[Mapping[str, Label]] = {
     "exact": gettext_lazy("is on"),
     "gte": gettext_lazy("is on or after"),
@@ -210,7 +210,7 @@ def period_label(period: str) -> str:
 
 
 def measure_label(aggregate: str, what: str, kind: FieldKind | None) -> str:
-    """Return what a measure is called: “sum of net total”; `what` it is of."""
+    """Return what a measure is called: “sum of net total”; `what` is “net total”."""
     labels = {**_MEASURES, **(_MEASURES_OF_TIME if kind in _TIMES else {})}
     return str(labels.get(aggregate, aggregate)) % {"what": what}
 
@@ -244,8 +244,8 @@ def filter_words(
 ) -> Spans:
     """Return what one filter of a config demands: “state is one of Booked, Back”.
 
-    `value` is the fixed value or default in words, where the form knows better words
-    than the config: for the key of a row its text.
+    `value` is the fixed value or default in words, if the form has better words than
+    the config, such as the text of a row instead of its key.
     """
     label, field = label_and_field_of(config.get("path", ""), model, opened)
     words = _Values(field, config.get("lookup", ""), config.get("exclude", False))
@@ -299,7 +299,7 @@ class _Values(NamedTuple):
             return [Span(self._replace(exclude=self.exclude is bool(value))._label())]
         if self.lookup == "range" and isinstance(value, list) and not text:
             ends = [None if each is None else self.text_of(each) for each in value]
-            # The stored value may be no range.
+            # The stored value may be a list that is no range.
             first, last = [*ends, None, None][:2]
             if first is None or last is None:
                 one_end = self._replace(lookup="gte" if last is None else "lte")
@@ -330,7 +330,7 @@ class _Values(NamedTuple):
         """Return a JSON value as people read it."""
         choices: Mapping[object, object] = {}
         if self.field is not None and self.kind is FieldKind.CHOICE:
-            # Once for all values: they may be many.
+            # Made once for all values, because there may be many choices.
             choices = dict(self.field.value_column.flatchoices)
         values = value if isinstance(value, list) else [value]
         return ", ".join(self._text_of_one(each, choices) for each in values)

@@ -1,4 +1,4 @@
-"""Reads a query's config against the models that code opens."""
+"""Reads a query's config, checks it by the open models, and reads pages of rows."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
 # -- rows ------------------------------------------------------------------------------
-# Answers that are rows: a page of them, their total, and where the next one begins.
+# Answers that are rows: a page of them, their total, and where the next page begins.
 
 MOST_COUNTED: Final = 100_000
 
 
 @dataclass(frozen=True)
 class Page:
-    """Rows, their total if it was asked for, and the place of the next page."""
+    """Rows, their total if the query counts, and the place of the next page."""
 
     rows: Sequence[JsonObject]
     total: Total | None
@@ -72,7 +72,7 @@ class Page:
 class RowReader:
     """Reads rows for one call.
 
-    `values` are the cleaned arguments, `limit` the rows and `size` the bytes of a page.
+    `values` are the cleaned arguments.  `limit` is in rows and `size` in bytes a page.
     """
 
     query: Query
@@ -96,7 +96,7 @@ class RowReader:
         return self.scopes.rows(self.query.model).filter(wanted)
 
     def page_at_place(self, place: Place | None) -> Page:
-        """Return the page at a place, the first one for None."""
+        """Return the page at a place; the first page for None."""
         chosen = self._chosen_rows()
         if place is not None:
             total = place.total
@@ -151,7 +151,7 @@ class RowReader:
                 yield row
                 continue
             if bytes_left == self.size:
-                # Its key, if it is shown at all.
+                # The error names the key only if the key is shown.
                 key = row.get(self.query.model.model._meta.pk.name, "")
                 raise ToolError(
                     f"{f'The row {key}'.rstrip()} is larger than {self.size} bytes."
@@ -168,7 +168,7 @@ Part = TypeVar("Part")
 def read_query_config(
     config: JsonObject, opened: OpenModels
 ) -> tuple[Query | None, list[KindError]]:
-    """Return what a config that fits the `SCHEMA` says, or what is wrong with it."""
+    """Return the query of a config that fits the `SCHEMA`, or what is wrong with it."""
     label = config.get("model")
     if not label:
         return None, [Incomplete("Choose what to look up.", place="model")]
@@ -259,7 +259,7 @@ class _Reader:
         return tuple(chain.from_iterable(parts))
 
     def _read_filter(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
-        """Return one filter, or two of a range."""
+        """Return one filter; for a range, one for each end that it has."""
         texts = config["path"] if isinstance(config["path"], list) else [config["path"]]
         opened = self._opened
         paths = tuple(resolve_path(text, model, opened, "filters") for text in texts)
@@ -404,13 +404,13 @@ class _Reader:
         self._refuse_twice([(name, f"{TOTALS}.{at}.name") for at, name in names])
         for at, listed in enumerate(query.lists):
             named.append((listed.field.name, f"lists.{at}.path"))
-            # A term that is there twice was never refused here.
+            # A field that is in a list twice is allowed, as it always was.
             fields = [*{field.text: field for field in listed.fields}.values()]
             self._refuse_twice(_member_names(fields, f"lists.{at}.fields"))
         self._refuse_twice(named)
 
     def _refuse_twice(self, named: Sequence[tuple[str, str]]) -> None:
-        """Keep a problem for each name that two places have."""
+        """Add a problem for each name that is used in two places."""
         names = [name for name, _place in named]
         for name in sorted({each for each in names if names.count(each) > 1}):
             place = dict(named)[name]
@@ -429,9 +429,9 @@ class _Reader:
 
 
 def _member_names(paths: Sequence[Path], place: str) -> list[tuple[str, str]]:
-    """Return where the values of rows stand, and the places of their paths.
+    """Return the paths of members in a row, and the place of each in the config.
 
-    The text of a relation stands within it, where it has other members.
+    If a relation has other members, its text is a member of the relation.
     """
     texts = [path.text for path in paths]
     named = []
@@ -450,7 +450,7 @@ def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
     if several:
         lookups = SEVERAL if path.field.kind is FieldKind.TEXT else ()
     if path.leads_to_many:
-        # One row might be above a beginning, and another one below the end.
+        # Two different related rows might each fit one end of a range.
         lookups = tuple(each for each in lookups if each != RANGE)
     if lookup not in lookups:
         what = "several texts" if several else f"a {path.end_field.kind.value}"
@@ -492,7 +492,7 @@ _TEXTS: Final = frozenset({"CharField", "TextField", "FileField", "SlugField"})
 
 
 def _check_zones(path: Path) -> None:
-    """Raise if the database would answer null for a day in the site's zone."""
+    """Raise if the database lacks the site's zone, so that days would be null."""
     connection = connections[router.db_for_read(path.owner.model)]
     if connection.vendor != "mysql" or not settings.USE_TZ:
         return

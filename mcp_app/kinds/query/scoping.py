@@ -1,6 +1,6 @@
-"""The rows that a caller may see, and expressions that never leave them.
+"""The scope of a caller: the rows that it may see, and expressions that stay in it.
 
-No statement joins a second opened model: each step of a path is a subquery on the
+No statement joins a second opened model.  Each step of a path is a subquery on the
 scope of the model that it leads to.
 """
 
@@ -28,12 +28,12 @@ from mcp_app.kinds.kind import KindError
 MAX_PATH_STEPS: Final = 3
 
 Use: TypeAlias = Literal["fields", "filters"]
-"""Whether a path names what is shown, or what is asked by."""
+"""Whether a path is for a shown field or for a filter."""
 
 
 TEXT: Final = "text"
 PRIMARY_KEY: Final = "pk"
-"""What stands for the row of a relation; also names of members beside others."""
+"""The two values that stand for a related row; also names of members in answers."""
 
 
 class Hop(NamedTuple):
@@ -44,7 +44,7 @@ class Hop(NamedTuple):
 
     @property
     def beyond_table(self) -> Hop:
-        """The step from a row of the table between: it leads to one row."""
+        """The step from a row of the through table, which leads to one row."""
         between: Any = self.field.through_table
         step = OpenField(self.field.name, FieldKind.TO_ONE, between.forward)
         return Hop(step, self.model)
@@ -54,8 +54,8 @@ class Hop(NamedTuple):
 class Path:
     """A field, and the hops on the way to it from `model`.
 
-    A path that ends at a relation has it as its last hop.  `stand_in` stands for the
-    row there: `TEXT`, then `field` is one of the target, or `PRIMARY_KEY`; else "".
+    If a path ends at a relation, that is its last hop, and `stand_in` says what stands
+    for the row: `TEXT` (`field` is one of the target) or `PRIMARY_KEY`.  Else it is "".
     """
 
     text: str
@@ -71,7 +71,7 @@ class Path:
 
     @property
     def owner(self) -> OpenModel:
-        """The open model that has the field."""
+        """The open model at the end of the hops."""
         return self.hops[-1].model if self.hops else self.model
 
     @property
@@ -85,7 +85,7 @@ class Path:
 
     @property
     def models(self) -> Iterator[OpenModel]:
-        """Every open model that is named, also by a relation that is shown itself."""
+        """All open models on the path, also the target of a relation at its end."""
         yield self.model
         yield from (hop.model for hop in self.hops)
 
@@ -98,11 +98,11 @@ class Path:
 
     @property
     def end_field(self) -> OpenField:
-        """The field that the text names: a relation itself, not what stands for it."""
+        """The field that the text names; for a relation, the relation itself."""
         return self.hops[-1].field if self.stand_in else self.field
 
     def prepend_hops(self, hops: tuple[Hop, ...]) -> Path:
-        """Return the same path from where these hops begin."""
+        """Return the same path with these hops before it."""
         return replace(self, hops=(*hops, *self.hops))
 
     @property
@@ -114,9 +114,9 @@ class Path:
 def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -> Path:
     """Return the path that a text names; raise `KindError` if there is none.
 
-    Only what is asked by leads over relations to many: one of their rows has to fit.
-    A relation at its end stands for the text of its row, and for its key with
-    `.pk` behind it, or if its model opens no text for this use.
+    Only filters may lead over relations to many: one of the related rows must fit.
+    A relation at the end means the text of its row.  With `.pk` behind it, or if its
+    model opens no text for this use, it means the key.
     """
     names = text.split(".") if isinstance(text, str) else []
     is_key = names[-1:] == [PRIMARY_KEY]
@@ -176,7 +176,7 @@ _VALUE: Final = "mcp_value"
 
 
 class Scopes:
-    """The scopes of one call: code is asked once for each model, in this thread."""
+    """The scopes of one call; `rows` of each model is called once, in this thread."""
 
     def __init__(self, request: AccessRequest, using: str) -> None:
         self.using = using
@@ -190,13 +190,13 @@ class Scopes:
         return self._rows[model.label].all()
 
     def path_value(self, path: Path) -> Any:
-        """Return what a path shows: null where a row on the way is hidden."""
+        """Return the value of a path; null if a row on the way is hidden."""
         if path.stand_in == PRIMARY_KEY:
             return self.key_of_row(path.hops)
         return self._value_over_hops(path.hops, path.field)
 
     def key_of_row(self, hops: Sequence[Hop]) -> Any:
-        """Return the key of the row that hops lead to, null where it is hidden."""
+        """Return the key of the row that hops lead to; null if that is hidden."""
         return self._value_over_hops(hops[:-1], hops[-1].field, hops[-1].model)
 
     def where(self, hops: Sequence[Hop], condition: Q) -> Q:
@@ -209,15 +209,15 @@ class Scopes:
             inner = self.where((first.beyond_table, *rest), condition)
             pairs = between.model._base_manager.using(self.using).filter(inner)
             return Q(**{f"{link.here}__in": pairs.values(link.there)})
-        # Under a negation, one null would leave no row.
+        # In SQL, NOT IN with a null in the list would leave no row.
         not_null = Q(**{f"{link.there}__isnull": False})
         rows = self.rows(first.model).filter(not_null, self.where(rest, condition))
         return Q(**{f"{link.here}__in": rows.values(link.there)})
 
     def empty(self, path: Path, wanted: bool) -> Q:
-        """Return the condition that a field has nothing, or something if not `wanted`.
+        """Return the condition that a field is empty, or not empty if not `wanted`.
 
-        A hidden row is nothing.  The rows on the way to the field must be visible.
+        A relation to a hidden row is empty.  The rows on the way must be visible.
         """
         field, hops = path.field, path.hops
         if path.stand_in:
@@ -252,15 +252,15 @@ class Scopes:
             _check_rows(rows, model, self.using)
         query: Any = rows.query.chain()
         query.select_for_update = False
-        # A manager of the site may count and iterate otherwise: none of its methods.
+        # The queryset class of a site may count or iterate in other ways: avoid it.
         if _is_plain(query):
-            # Else `reverse()` would turn each later order round.
+            # After `reverse()`, this would be False and turn each later order round.
             query.standard_ordering = True
             plain: QuerySet[Any] = QuerySet(rows.model, query, self.using)
             return plain.order_by().select_related(None)
         whole: QuerySet[Any] = QuerySet(model.model, using=self.using)
         query.clear_ordering(clear_default=True)
-        # What code selects may have any name, such as "pk": it is no column then.
+        # Drop what `extra()` selects: it might be called "pk".
         query.set_extra_mask(())
         query.set_values([rows.model._meta.pk.attname])
         try:
@@ -271,10 +271,10 @@ class Scopes:
 
 
 class _Statement(Expression):
-    """A whole statement, in which tables have the names that SQL of a site knows.
+    """A compiled statement, so that tables keep the names that raw SQL of a site uses.
 
-    In a query within another, Django would give them names of its own, but not in such
-    SQL.  There the old name would be that of a row of the statement around it.
+    In a nested query, Django renames tables, but not in raw SQL.  There, the old name
+    would mean the table of the outer statement.
     """
 
     def __init__(self, sql: str, values: Sequence[Any]) -> None:
@@ -286,7 +286,7 @@ class _Statement(Expression):
 
 
 def _check_rows(rows: object, model: OpenModel, using: str) -> None:
-    """Raise TypeError for what is no queryset of whole rows of the model."""
+    """Raise TypeError unless this is a queryset of whole rows of the model."""
     prefix = f"{model.rows_name} returned"
     if not isinstance(rows, QuerySet):
         raise TypeError(f"{prefix} {type(rows).__name__}, which is no queryset.")
@@ -300,7 +300,7 @@ def _check_rows(rows: object, model: OpenModel, using: str) -> None:
         raise TypeError(f"{prefix} a {how}. Filter the rows instead.")
     if getattr(rows, "_fields", None) is not None:
         raise TypeError(f"{prefix} values(), which are no whole rows.")
-    # Events read the database that is written, whatever other queries read.
+    # Events read the database for writes; other queries read that for reads.
     fitting = (None, using, router.db_for_read(model.model))
     if rows._db not in fitting:  # type: ignore[attr-defined]
         raise TypeError(
@@ -309,7 +309,7 @@ def _check_rows(rows: object, model: OpenModel, using: str) -> None:
 
 
 def _is_plain(query: Any) -> bool:
-    """Whether a query reads one table, and chooses rows by lookups of Django alone."""
+    """Whether a query reads one table, and filters only by Django's own lookups."""
     tables = [name for name, count in query.alias_refcount.items() if count]
     return type(query) is Query and not (
         len(tables) > 1

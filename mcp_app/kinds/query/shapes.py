@@ -1,7 +1,7 @@
 """Rows as objects: which expressions are read, and how their values become members.
 
-A relation that is shown is its text; with members beside it, it is an object with the
-text as `text`, and with the key as `pk` if that is shown.  Where a row on the way is
+A relation is shown as its text.  If other members of it are shown, it is an object,
+with the text as `text` and the key as `pk`, if they are shown.  If a row on the way is
 hidden or missing, the relation is null.
 """
 
@@ -28,15 +28,15 @@ from mcp_app.protocol.cursors import Sealer
 from mcp_app.protocol.json_types import JsonObject
 
 # -- values ----------------------------------------------------------------------------
-# Values of columns as JSON has them, and as they come back from it.
+# Values of columns, converted to JSON and back.
 
 AVERAGE_PLACES: Final = 6
 
 
 def field_to_json(field: OpenField, value: Any) -> Any:
-    """Return what a column holds in its JSON form; raw values of choices.
+    """Return a column's value in its JSON form; choices are their raw values.
 
-    Decimals are texts with the places of the field, times in the site's zone.
+    Decimals are texts with the places of the field; times are in the site's zone.
     """
     if isinstance(value, Decimal):
         return decimal_text(value, getattr(field.value_column, "decimal_places", None))
@@ -44,14 +44,14 @@ def field_to_json(field: OpenField, value: Any) -> Any:
 
 
 def decimal_text(value: Decimal, places: int | None) -> str:
-    """Return a decimal with so many `places`: databases write more, or fewer."""
+    """Return a decimal with this many `places`: databases give more or fewer."""
     if places is None or not value.is_finite():
         return str(value)
     return f"{value:.{places}f}"
 
 
 def plain_to_json(value: Any) -> Any:
-    """Return a value that is no decimal in its JSON form."""
+    """Return the JSON form of a value other than a decimal."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, datetime) and timezone.is_aware(value):
@@ -93,7 +93,7 @@ _KIND_OF: Final[Mapping[str, FieldKind]] = {
 """The types of keys, and of columns without a kind of their own."""
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
-    # A number with a fraction may be infinite, and is a text then: it has no type.
+    # FLOAT has no type here, because infinite numbers are written as texts.
     FieldKind.TEXT: _TEXT,
     FieldKind.YES_NO: {"type": "boolean"},
     FieldKind.NUMBER: {"type": "integer"},
@@ -105,7 +105,7 @@ _SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
 
 
 def measure_to_json(aggregate: str, field: OpenField | None, value: Any) -> Any:
-    """Return what a measure of a field is in JSON; without a field it is a count."""
+    """Return the JSON form of a measure; without a field it is a count."""
     if field is None:
         return value
     if aggregate != "avg":
@@ -118,7 +118,7 @@ def measure_to_json(aggregate: str, field: OpenField | None, value: Any) -> Any:
 
 
 # -- cursor ----------------------------------------------------------------------------
-# Cursors of pages: where the next one begins, sealed for one caller and one query.
+# Cursors: the place where the next page begins, sealed for one caller and one query.
 
 FORMAT: Final = 1
 LARGEST: Final = 8_192
@@ -126,12 +126,12 @@ LARGEST: Final = 8_192
 
 
 class ForeignCursor(Exception):
-    """A text that is no cursor of this caller, tool, arguments and config."""
+    """A text that is not a cursor for this caller, tool, arguments and config."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many rows there are; at least so many if not `exact_to_json`."""
+    """How many rows there are; if not `exact`, there are at least this many."""
 
     count: int
     exact: bool
@@ -139,7 +139,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page begins: after these sorted values and this key.
+    """Where a page begins: after the row with these values to sort by and this key.
 
     The total and the day are those of the first page.
     """
@@ -153,13 +153,13 @@ class Place:
 def cursor_binding(
     principal: str, server: str, tool: str, arguments: JsonObject, config: JsonObject
 ) -> bytes:
-    """Return what a cursor is bound to; `arguments` are those without a cursor."""
+    """Return the bytes that a cursor is bound to; `arguments` have no cursor."""
     digest = sha256(jsonrpc.canonical([arguments, config])).hexdigest()
     return jsonrpc.canonical([principal, server, tool, digest])
 
 
 def seal_cursor(place: Place, bound: bytes) -> str:
-    """Return a place as opaque text."""
+    """Return a place as an opaque text."""
     total = place.total
     payload = {
         "v": FORMAT,
@@ -172,9 +172,9 @@ def seal_cursor(place: Place, bound: bytes) -> str:
 
 
 def open_cursor(text: object, bound: bytes, columns: Sequence[Any], key: Any) -> Place:
-    """Return the place that `seal_cursor` wrote, with values as the columns have them.
+    """Return the place that `seal_cursor` wrote, with values in the columns' types.
 
-    Raises `ForeignCursor`, whatever is wrong.
+    Raises `ForeignCursor` if the text is no cursor that fits.
     """
     payload = _cursor_sealer().open(text, bound)
     if payload is None or payload["v"] != FORMAT:
@@ -205,14 +205,14 @@ class Columns:
     expressions: dict[str, Any] = field(default_factory=dict)
 
     def add_column(self, expression: Any) -> str:
-        """Return the name of a further expression."""
+        """Add an expression, and return its name."""
         name = f"mcp_{len(self.expressions)}"
         self.expressions[name] = expression
         return name
 
 
 class Shape:
-    """How values of columns become the object of a row."""
+    """Adds the columns of paths, and makes the object of a row from their values."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class Shape:
         self._keys: dict[str, str] = {}
         self._expanded = _expanded_places(paths)
         for path in paths:
-            # The keys of the rows on the way tell whether they are there.
+            # The keys of rows on the way show whether these rows are visible.
             for prefix, hops in _hop_prefixes(path):
                 if prefix not in self._keys:
                     key = scopes.key_of_row((*before, *hops))
@@ -234,7 +234,7 @@ class Shape:
             self._parts.append((path, columns.add_column(value)))
 
     def row_object(self, values: dict[str, Any]) -> JsonObject:
-        """Return a row, from values by the names of the columns."""
+        """Return the object of a row; `values` are by the names of columns."""
         row: JsonObject = {}
         for path, column in self._parts:
             self._set_member(row, path, values[column], values)
@@ -260,7 +260,7 @@ class Shape:
 
 
 def _hop_prefixes(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
-    """Return the hops on the way to a member, by the text of the path up to each."""
+    """Return, for each relation on the way to a member, its path's text and hops."""
     *names, _last = path.text.split(".")
     return [(".".join(names[:at]), path.hops[:at]) for at in range(1, len(names) + 1)]
 
@@ -285,7 +285,7 @@ def row_schema(paths: Sequence[Path]) -> JsonObject:
         if path.text in expanded:
             here, name = _member_schemas(here, name), path.stand_in
         elif path.stand_in == TEXT:
-            # The text is null, too, where the row is hidden or missing.
+            # The text is also null if the row is hidden or missing.
             is_nullable = True
         here[name] = field_schema(path.field, nullable=is_nullable)
     return {"type": "object", "properties": properties}

@@ -1,7 +1,7 @@
-"""Suggestions from data of the site: “{{shop.Customer.email}}” among fixed ones.
+"""Suggestions from data of the site, by references such as “{{shop.Customer.email}}”.
 
-They are values of rows that the caller may see, and of fields that are opened to be
-shown and to be asked by.
+Values come from rows that the caller may see.  Their fields must be opened both to be
+shown and as filters.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mcp_app.site_time import local_date
 MAX_SUGGESTIONS: Final = 100
 SECONDS: Final = 1.0
 SHORTEST: Final = 2
-"""How many typed characters it takes to look for values."""
+"""Values are suggested only if at least this many characters are typed."""
 _REFERENCE: Final = re.compile(
     r"\{\{ *([A-Za-z_]\w*\.[A-Za-z_]\w*)\.([A-Za-z_]\w*) *\}\}"
 )
@@ -67,7 +67,7 @@ def referenced_path(reference: str, opened: OpenModels) -> Path:
 def completers_of(
     definition: Definition, registry: Registry
 ) -> Mapping[str, Runnable[Completion]]:
-    """Return what completes the names whose suggestions come from fields."""
+    """Return completers by name, for names with suggestions from fields."""
     completers = {}
     for name, texts in suggestions_of(definition).items():
         references = [text for text in texts if is_reference(text)]
@@ -87,14 +87,14 @@ def _bind_typed_text(arguments: JsonObject) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class _Looking:
-    """Fixed suggestions, and fields whose values are suggested after them."""
+    """Completes from fixed suggestions, then from values of fields."""
 
     fixed: Sequence[str]
     paths: Sequence[Path]
     registry: Registry
 
     def complete(self, *, ctx: SyncContext, typed: str) -> Completion:
-        """Return fitting suggestions, without those of a field that takes too long."""
+        """Return fitting suggestions; a field that takes too long is left out."""
         values = list(fitting_suggestions(self.fixed, typed).values)
         if len(typed) >= SHORTEST:
             for path in self.paths:

@@ -1,4 +1,4 @@
-"""Calls of another MCP server: how it is spoken to, its sessions, its answers."""
+"""Calls to another MCP server: its revision, its sessions, its answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from mcp_app.protocol.negotiation import SERVER_INFO
 
 CLIENT: Final[JsonObject] = {"name": "django-mcp-app", "version": VERSION}
 MAX_SESSIONS: Final = 200
-"""Sessions that a process keeps, of all servers and callers."""
+"""Sessions that a process keeps, for all servers and callers together."""
 IDLE_SESSION_S: Final = 600.0
 END_S: Final = 1.0
 """How long the end of a session may take."""
@@ -61,7 +61,7 @@ class DialogRefused(Exception):
 
 
 class Listing(NamedTuple):
-    """The tools that a server lists, as they came, and whether these are all."""
+    """The tools that a server lists, unchecked, and whether these are all."""
 
     tools: list[Any]
     is_complete: bool
@@ -69,7 +69,7 @@ class Listing(NamedTuple):
 
 @dataclass(slots=True)
 class _Dialogs:
-    """How servers are spoken to over the connections of one loop."""
+    """Which servers are stateless, and the sessions with others, for one loop."""
 
     stateless: set[Site] = field(default_factory=set)
     stateful: set[Site] = field(default_factory=set)
@@ -96,10 +96,10 @@ _by_connections: WeakKeyDictionary[Connections, _Dialogs] = WeakKeyDictionary()
 
 
 class Upstream:
-    """Another MCP server, as one caller speaks to it; all it raises is ExternalError.
+    """Calls another MCP server for one caller; all it raises is ExternalError.
 
-    `only_reads` says whether a call that got no answer may have changed something;
-    without connections to go `through` it takes those of the loop.
+    Unless `only_reads`, a call without an answer may have changed something, and errors
+    say so.  `through` are the connections to use, by default those of the loop.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Upstream:
         self._dialogs = _by_connections.setdefault(self._connections, _Dialogs())
         self._key = site, access_request.principal.key
         self.server: Mapping[str, Any] = {}
-        """What the server said of itself if a dialog began: `name` and `version`."""
+        """The server's `name` and `version`, if a dialog began."""
 
     async def call_tool(
         self,
@@ -162,7 +162,7 @@ class Upstream:
         try:
             return await self._ask_in_dialog(method, params, **how)
         except DialogRefused:
-            # The server has restarted, or speaks another revision now.
+            # The server was restarted, or supports another revision now.
             self._dialogs.stateless.discard(self._site)
             self._dialogs.stateful.discard(self._site)
         try:
@@ -177,7 +177,7 @@ class Upstream:
         try:
             return await self._send(dialog, method, params, **how)
         except DialogRefused:
-            # Another call may have opened the next one.
+            # Another call may have opened a new session meanwhile: keep that.
             if self._dialogs.sessions.get(self._key, (0, None))[1] is dialog:
                 del self._dialogs.sessions[self._key]
             raise
@@ -190,7 +190,7 @@ class Upstream:
         if self._site in dialogs.stateless:
             return Dialog(NEWEST_STATELESS, CLIENT)
         if self._access_request.principal.anonymous:
-            # Strangers share their key, and must not share a session.
+            # All anonymous callers have one key, but must not share a session.
             return await self._open_dialog()
         async with dialogs.locks.setdefault(self._key, asyncio.Lock()):
             dialog = dialogs.find_session(self._key) or await self._open_dialog()
@@ -218,7 +218,7 @@ class Upstream:
 
     async def _end_session(self, dialog: Dialog) -> None:
         with suppress(ExternalError, TimeoutError):
-            # The answer waits for this.
+            # The answer to our client waits for this.
             async with asyncio.timeout(END_S):
                 await self._request("DELETE", dialog.ending_headers())
 
@@ -267,7 +267,7 @@ class Upstream:
             if dialog.session and _refuses_all(answer.body):
                 return DialogRefused(text)
             self._dialogs.sessions.pop(self._key, None)
-            # It may speak another revision now: the next call asks.
+            # The server may support another revision now: the next call asks.
             self._dialogs.stateless.discard(self._site)
         elif status in _REDIRECTS:
             location = answer.headers.get("location", "").partition("?")[0]
@@ -353,14 +353,14 @@ _TOOL_MEMBERS: Final = (
 
 
 def _tool_members(tool: Any) -> Any:
-    """Return a tool without the members that nobody reads."""
+    """Return a tool with only the members that are used; None if it is no object."""
     if not isinstance(tool, dict):
         return None
     return {name: tool[name] for name in _TOOL_MEMBERS if name in tool}
 
 
 def _refuses_all(body: bytes) -> bool:
-    """Whether an answer is an error of the connection: no request has run."""
+    """Whether an answer is an error of the connection, so that no request has run."""
     with suppress(ParseError):
         message = jsonrpc.read(body)
         if isinstance(message, dict) and "error" in message:
@@ -369,9 +369,9 @@ def _refuses_all(body: bytes) -> bool:
 
 
 async def _read_message(reader: _AnswerReader, answer: SiteAnswer) -> Any:
-    """Return what answers, without secrets; None without it.
+    """Return the message that answers, without secrets; None if there is none.
 
-    What is large is read in a thread.
+    A large message is read in a thread.
     """
     if reader.message is not None:
         return answer.secrets.blot(reader.message)
@@ -388,13 +388,13 @@ async def _read_message(reader: _AnswerReader, answer: SiteAnswer) -> Any:
 
 
 class _AnswerReader:
-    """Take a stream until it has the answer to one request (`EventTaker`)."""
+    """Takes pieces of a stream until the answer to one request (`EventTaker`)."""
 
     def __init__(self, identifier: int | None, tell_progress: Progress | None) -> None:
         self.message: Any = None
         """The answer."""
         self.data = b""
-        """A large event that has it, as it came."""
+        """A large event with the answer, as bytes."""
         self.identifier = identifier
         self._tell_progress = tell_progress
         self._events = EventReader()
@@ -402,7 +402,7 @@ class _AnswerReader:
     def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
         for data in self._events.read_events(piece):
             if len(data) >= IN_THREAD:
-                # Only answers are so large; they are read in a thread.
+                # Only answers are so large; `_read_message` reads them in a thread.
                 if b'"result"' in data or b'"error"' in data:
                     self.data = data
                     return True
@@ -429,7 +429,7 @@ class _AnswerReader:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    # Not every client reads larger ones.
+    # Some clients cannot read larger numbers.
     return type(value) in (int, float) and abs(value) <= LARGEST_MIRRORED
 
 

@@ -82,7 +82,7 @@ class UpstreamKind(Kind):
         return Missing(reason, line)
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
-        """Say that a tool acts outside."""
+        """Mark a tool as open-world."""
         if not isinstance(definition, ToolDefinition):
             return definition
         hints = replace(definition.hints, open_world=True)
@@ -147,9 +147,9 @@ def _target_of(config: JsonObject) -> str:
 
 
 def output_of(site: Site, result: JsonObject, doubt: str = "") -> ToolOutput:
-    """Return what our clients get of a `CallToolResult` of another server.
+    """Convert a `CallToolResult` of another server into our output.
 
-    Raise `ExternalError` for what is none; its text ends with the `doubt`.
+    Raises `ExternalError` for any other result; its text ends with the `doubt`.
     """
     if result.get("resultType", "complete") != "complete" or "task" in result:
         raise ExternalError(ASKS.format(title=site.title), Outcome.OTHER_SITE)
@@ -172,5 +172,5 @@ def _block_of(wire: object) -> Block:
     try:
         return read_block(wire)
     except ValueError as error:
-        # A block that cannot be shown takes no other along.
+        # If one block cannot be shown, the others still are.
         return Text(f"[{visible(str(error))}]")

@@ -1,4 +1,4 @@
-"""What another MCP server offers: its tools, each with what bars it."""
+"""The tools of another MCP server as offers, each with the reason that bars it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HINTS: Final = {
 DEFAULT_HINTS: Final = {"read_only": False, "destructive": True}
 MAX_SUMMARY_LENGTH: Final = 200
 MAX_DESCRIPTION_LENGTH: Final = 4_000
-"""Characters; a remark says what is cut off."""
+"""In characters; if a longer description is cut, a remark says so."""
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def offers_of(tools: Iterable[Any], site: Site) -> list[Offer]:
     """Return an offer for each tool that a server lists, in its order.
 
-    Of two with one name the first counts; what is no tool at all is left out.
+    If two tools have one name, the first counts.  Other values are left out.
     """
     names, offers = Names(), dict[str, Offer]()
     for tool in tools:
@@ -66,7 +66,7 @@ def _offer_of(tool: JsonObject, name: str, site: Site, names: Names) -> Offer:
     else:
         bar = _schema_problem(schema)
     return Offer(
-        # No good tool has such a key.
+        # No tool without a bar has such a key.
         key=f"{visible(name)[:MAX_SUMMARY_LENGTH]} !" if bar else name,
         name=names.reserve_name(base),
         summary=(_text(tool, "title") or _text(annotations, "title"))[
@@ -86,14 +86,13 @@ def _offer_of(tool: JsonObject, name: str, site: Site, names: Names) -> Offer:
 def _hints_of(annotations: JsonObject) -> dict[str, bool]:
     stated = {name: annotations.get(hint) for name, hint in HINTS.items()}
     hints = {name: value for name, value in stated.items() if type(value) is bool}
-    # What a server does not say has the defaults of the specification
-    # (ToolAnnotations).
+    # Missing hints have the defaults of the specification (ToolAnnotations).
     defaults = {} if hints.get("read_only") else DEFAULT_HINTS
     return {**defaults, **hints}
 
 
 def _schema_problem(schema: Any) -> str:
-    """Say why a schema cannot be used; "" if it can."""
+    """Return why a schema cannot be used; "" if it can."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return _("its schema is not that of an object")
     try:
