@@ -1,1 +1,1 @@
-"""Tools that one line asks for: of a model, of the admin, of an API."""
+"""Toolsets: one line of code makes the tools of a model, of the admin or of an API."""

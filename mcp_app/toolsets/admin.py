@@ -1,6 +1,6 @@
 """Tools for any number of models, by the pages of the admin.
 
-Whoever uses them sees and changes what the pages let them: `get_queryset`,
+Callers see and change only what these pages allow.  `get_queryset`,
 `has_change_permission`, `get_form`, inlines, `save_model`, actions and the history are
 the site's own.
 """
@@ -66,7 +66,7 @@ MAX_NAMES: Final = 10
 """How many models a description names; `admin_models` has all."""
 STAFF_RULE: Final = "mcp_app.active_staff"
 _FORBIDDEN: Final = frozenset({"mcp_app", "sessions", "admin.logentry"})
-"""Models that no line can name; apps stand for all that inherits from theirs."""
+"""Models that no line can name; an app means its models and all that inherit them."""
 
 
 def is_active_staff(request: AccessRequest) -> bool:
@@ -125,7 +125,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
                 "idempotent": reads,
                 "open_world": False,
                 "title": f"Admin: {offered[suffix].__name__.replace('_', ' ')}",
-                # What is in it depends on the pages of the site.
+                # The members of the object depend on the pages of the site.
                 "output_schema": {"type": "object"} if reads else None,
             },
         )
@@ -143,7 +143,7 @@ def _names_text(labels: list[str]) -> str:
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Set[str]]:
-    """Return an admin's usual models, and the labels of those that hold secrets."""
+    """Return the models without secrets, and the labels of those with secrets."""
     types = [each for each in site._registry if not comes_from(each, _FORBIDDEN)]
     usual = {e._meta.label_lower: e for e in types if not is_secret_model(e)}
     names = {e._meta.label_lower for e in types if e._meta.app_label not in SECRET_APPS}
@@ -196,7 +196,7 @@ class AdminTools:
         }
 
     def check_mounted(self) -> None:
-        """Raise `RegistrationError` if the URLconf has no such admin."""
+        """Raise `RegistrationError` if the URLconf does not have this admin."""
         try:
             reverse(f"{self._site.name}:index")
         except NoReverseMatch:
@@ -216,7 +216,7 @@ class AdminTools:
     def _changing_pages(
         self, ctx: SyncContext, label: str, key: Key | None = None
     ) -> Iterator[AdminPages]:
-        """Do all or nothing by the pages of a model whose rows may be changed."""
+        """Open a transaction around the pages of a model whose rows may be changed."""
         if label not in self._changeable:
             names = ", ".join(self._changeable)
             raise ToolError(f"Rows of “{label}” cannot be changed; those of: {names}.")
@@ -235,7 +235,7 @@ class AdminTools:
             }
             for app in pages.read("index", lambda _, context: context["app_list"])
             for each in app["models"]
-            # Sites add links of their own, which have no model.
+            # Sites may add links of their own, which have no model.
             if (model := each.get("model"))
             and (label := model._meta.label_lower) in self._readable
         ]
@@ -333,7 +333,7 @@ class AdminTools:
         """
         fill = partial(admin_forms.filled_pairs, values, inlines or {})
         with self._changing_pages(ctx, model) as pages:
-            # The site goes on at the page of the new row.
+            # With `_continue`, the site redirects to the page of the new row.
             pairs = [*pages.read("add", fill), ("_continue", "1")]
             with pages.submit("add", pairs) as visit:
                 return message_output(visit, **pages.new_key(visit))

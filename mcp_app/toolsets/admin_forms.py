@@ -1,4 +1,4 @@
-"""The pages of the admin, read inside the middleware from what their templates get."""
+"""Forms of the admin, read inside the middleware from the contexts of templates."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from mcp_app.toolsets.answers import NOT_ALLOWED, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
 Page: TypeAlias = Any
-"""An `AdminForm`, an `InlineAdminFormSet` or a part of one; the stubs know less."""
+"""An `AdminForm`, an `InlineAdminFormSet` or a part; the type stubs are incomplete."""
 
 MOST_RELATED: Final = 20
 """Rows of a relation that are listed."""
 MOST_SEARCHED: Final = 1_000
-"""Rows whose texts are looked at, where no search of the admin does it."""
+"""Rows whose texts are searched if the admin has no search for them."""
 _ROW_NAMES: Final = frozenset({"key", "delete"})
 
 
@@ -58,7 +58,7 @@ def plain_value(value: object) -> object:
     if isinstance(value, Model):
         return str(value)
     if isinstance(value, Decimal):
-        # Without exponents, as pages show it.
+        # Pages show decimals without exponents.
         value = f"{value:f}"
     if hasattr(value, "__html__"):
         return plain_text(value)
@@ -71,7 +71,7 @@ def plain_value(value: object) -> object:
 
 
 def cell_value(name: Any, row: Model, model_admin: Any) -> object:
-    """Return what the admin shows of a row under a column, or in a read-only field."""
+    """Return the value of a row that the admin shows in a column or read-only field."""
     try:
         field, _attribute, value = lookup_field(name, row, model_admin)
     except (AttributeError, ValueError, ObjectDoesNotExist):
@@ -83,7 +83,7 @@ def cell_value(name: Any, row: Model, model_admin: Any) -> object:
 
 
 def _field_value(field: Bound) -> object:
-    """Return the value of a field that can be changed; relations with their texts."""
+    """Return the value of an editable field; relations have a key and a text."""
     value = field.initial
     if isinstance(field.field, ModelChoiceField):
         if isinstance(value, list | tuple):
@@ -107,7 +107,7 @@ def _related_value(field: Bound, value: object) -> JsonObject:
 
 
 def row_page(_: SiteRequest, context: Context) -> JsonObject:
-    """Return what a form page shows: values, and the rows of its inlines by prefix."""
+    """Return the values on a form page, and the rows of its inlines by prefix."""
     inlines = {
         inline.formset.prefix: [
             {"key": plain_value(each.form.instance.pk), **_form_values(each)}
@@ -134,14 +134,14 @@ def _form_values(admin_form: Page) -> JsonObject:
 
 
 def _page_fields(admin_form: Page) -> Iterator[Page]:
-    """Yield the fields that a page shows, those that are only read among them."""
+    """Yield all fields that a page shows, including read-only ones."""
     for fieldset in admin_form:
         for line in fieldset:
             yield from line
 
 
 def _page_rows(inline: Page) -> list[Page]:
-    """Return the forms of the rows that are there already."""
+    """Return the forms of rows that already exist."""
     return [*inline][: inline.formset.initial_form_count()]
 
 
@@ -153,12 +153,12 @@ def _field_name(field: Page) -> str:
 
 
 def row_name(name: str) -> str:
-    """Return the name of a value in a row; it differs from names of ours."""
+    """Return the name of a value in a row; names that we use get a “_” at the end."""
     return f"{name}_" if name in _ROW_NAMES else name
 
 
 def problem_lines(_: SiteRequest, context: Context) -> list[str]:
-    """Return what is wrong with a form that was sent, a line for each field."""
+    """Return a line for each problem of a form that was sent."""
     if "adminform" not in context:
         return []
     lines = [*form_problems(context["adminform"].form)]
@@ -173,7 +173,7 @@ def problem_lines(_: SiteRequest, context: Context) -> list[str]:
 
 
 def _formset_problems(formset: Any) -> Iterator[str]:
-    """Yield what is wrong with all rows of an inline; not what needs one."""
+    """Yield problems of an inline as a whole; do not show the rows that need a row."""
     for error in formset.non_form_errors().as_data():
         if error.code == "deleting_protected":
             yield f"Other rows need {error.params['instance']}."
@@ -192,8 +192,8 @@ def filled_pairs(
 ) -> list[Pair]:
     """Return what a browser would send after somebody typed these values.
 
-    What this person may not change there is refused by its name: Django would leave it
-    out and report success.
+    A value that this person may not change is refused by name: Django would ignore it
+    and report success.
     """
     problems: list[str] = []
     pairs = [*_form_pairs(context["adminform"], values, "", problems)]
@@ -236,7 +236,7 @@ def _known_text(names: Iterable[str]) -> str:
 
 
 class _InlinePairs:
-    """Fills the rows of one inline; `problems` gets a line for each that cannot be."""
+    """Fills the rows of one inline; `problems` gets a line for each refused value."""
 
     def __init__(self, inline: Page, problems: list[str]) -> None:
         self._inline, self._problems = inline, problems
@@ -282,9 +282,9 @@ class _InlinePairs:
     def _new_rows(
         self, count: int, rows: list[Mapping[str, Any]]
     ) -> Iterable[tuple[Page, Mapping[str, Any] | None]]:
-        """Return new rows with their forms: those of the page first, as a person would.
+        """Return new rows with their forms; the empty forms on the page come first.
 
-        Without a row of ours a form is sent only if the page wants that many.
+        A form without a row is sent only if the page requires that many rows.
         """
         max_rows, pages = self._formset.max_num, [*self._inline][count:]
         if rows and not self._inline.has_add_permission:
@@ -293,7 +293,7 @@ class _InlinePairs:
             self._problems.append(f"{self._prefix}: there may be {max_rows} rows.")
         elif pages:
             lacking = [None] * (self._formset.min_num - count - len(rows))
-            # The last form is the pattern of all further ones.
+            # The last form is the template of all further ones.
             return zip(chain(pages, repeat(pages[-1])), [*rows, *lacking], strict=False)
         return ()
 
@@ -329,7 +329,7 @@ class _InlinePairs:
 
 
 def _key_pairs(page: Page) -> Iterator[Pair]:
-    """Yield the hidden keys of a row and of what it belongs to."""
+    """Yield the hidden keys of an inline's row and of its parent row."""
     if page.needs_explicit_pk_field():
         yield from page_pairs(page.pk_field().field)
     if owner := page.fk_field():
@@ -340,7 +340,7 @@ def _key_pairs(page: Page) -> Iterator[Pair]:
 
 
 def page_schema(_: SiteRequest, context: Context) -> JsonObject:
-    """Return what can be entered on a form page, by this person and now."""
+    """Return the schema of what this person can enter on a form page now."""
     inlines: JsonObject = {}
     for inline in context["inline_admin_formsets"]:
         rights = ("add", "change", "delete")
@@ -356,7 +356,7 @@ def page_schema(_: SiteRequest, context: Context) -> JsonObject:
 
 
 def _pattern_row(inline: Page) -> Page:
-    """Return a row of an inline that shows its fields."""
+    """Return the last form of an inline, which shows its fields; () if it has none."""
     return next(iter([*inline][::-1]), ())
 
 
@@ -377,12 +377,12 @@ def _form_schema(admin_form: Page) -> JsonObject:
 def choices_of(
     site: Any, name: str, words: str, request: SiteRequest, context: Context
 ) -> list[JsonObject]:
-    """Return rows that a relation can name: no more than the page itself offers."""
+    """Return rows that a relation can refer to, only those that the page offers."""
     field = _known_relation(name, context)
     rows, model_admin = field.queryset, site._registry.get(field.queryset.model)
     widget = inner_widget(field.widget)
     if isinstance(widget, AutocompleteMixin) or not isinstance(widget, ChoiceWidget):
-        # The page shows none of them, but leads to the list of their own admin.
+        # The page has no choices, but a search in the admin of the related model.
         if model_admin is None or not model_admin.has_view_permission(request):
             raise ToolError(NOT_ALLOWED)
         listed = model_admin.get_queryset(request)
@@ -401,7 +401,7 @@ def choices_of(
 
 
 def _known_relation(name: str, context: Context) -> Any:
-    """Return the field of a relation; those of inlines are like “lines.product”."""
+    """Return the field of a relation by its name; in an inline: “lines.product”."""
     pages = {"": context["adminform"]}
     for inline in context["inline_admin_formsets"]:
         pages[f"{inline.formset.prefix}."] = _pattern_row(inline)

@@ -1,4 +1,4 @@
-"""Lists of the admin, its history and its questions, read inside the middleware."""
+"""Lists, history and deletion pages of the admin, read inside the middleware."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from mcp_app.toolsets.answers import MOST_ITEMS, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
 Pages: TypeAlias = Mapping[type[Model], Any]
-"""The admins of models that a line lets clients read."""
+"""The `ModelAdmin` of each model that clients may read by a toolset."""
 
 
 def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonObject:
-    """Return the rows of a list, and what else can be asked of it."""
+    """Return the rows of a list, its filters and pages, and perhaps its actions."""
     changes = context["cl"]
     words = request.GET.get("q", "").strip()
     if words and not (changes.search_fields and changes.query):
@@ -66,7 +66,7 @@ def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonO
 def list_query(
     filters: Mapping[str, str], sort: str, _: SiteRequest, context: Context
 ) -> list[Pair]:
-    """Return the query of a list with these filters: that of the page's own links."""
+    """Return the query of a list with these filters, as the page's links have it."""
     changes = context["cl"]
     specs, pairs = _filters(changes), list[Pair]()
     for title, choice in filters.items():
@@ -84,7 +84,7 @@ def list_query(
 
 
 def _columns(changes: Any) -> dict[str, Any]:
-    """Return the columns of a list by names."""
+    """Return the columns of a list by their names, without secrets."""
     names = {
         row_name(getattr(each, "__name__", str(each)).strip("_")): each
         for each in changes.list_display
@@ -97,8 +97,8 @@ def _columns(changes: Any) -> dict[str, Any]:
 
 
 def _filters(changes: Any) -> dict[str, Any]:
-    """Return the filters of a list by titles, those of one title by their fields."""
-    # Without this, choices have the numbers of their rows in their names.
+    """Return the filters of a list by titles; if two have one title, by fields."""
+    # With facets, the names of choices would include numbers of rows.
     changes.add_facets = False
     titles = Counter(plain_text(spec.title) for spec in changes.filter_specs)
     filters = {}
@@ -111,7 +111,7 @@ def _filters(changes: Any) -> dict[str, Any]:
 
 
 def _choices(spec: Any, changes: Any) -> dict[str, str]:
-    """Return the query of each choice of a filter, by what people see of it."""
+    """Return the query of each choice of a filter, by the text that people see."""
     return {
         plain_text(each["display"]): each["query_string"]
         for each in spec.choices(changes)
@@ -120,7 +120,7 @@ def _choices(spec: Any, changes: Any) -> dict[str, str]:
 
 
 def _actions(context: Context) -> dict[str, str]:
-    """Return the actions of the page; rows are deleted by another tool."""
+    """Return the actions of the page, without deletion: another tool does that."""
     form = context["action_form"]
     choices = () if form is None else form.fields["action"].choices
     return {
@@ -133,9 +133,9 @@ def _actions(context: Context) -> dict[str, str]:
 def action_pairs(
     action: str, keys: Sequence[str], request: SiteRequest, context: Context
 ) -> list[Pair]:
-    """Return what a list sends for an action, which must ask for nothing more.
+    """Return what a list sends for an action; an action with own fields is refused.
 
-    All rows must be in the list as it opens.
+    All rows must be in the list without filters.
     """
     changes = context["cl"]
     known_item("action", action, _actions(context))
@@ -156,7 +156,7 @@ def action_pairs(
 def history_page(
     pages: Pages, request: SiteRequest, context: Context
 ) -> list[JsonObject]:
-    """Return who changed what of a row."""
+    """Return the history of a row: who changed what, and when."""
     kinds = _readable_kinds(pages, request)
     return [
         {
@@ -169,8 +169,8 @@ def history_page(
 
 
 def _without_texts(entry: Any, kinds: Set[str]) -> Any:
-    """Return an entry of the history; of rows out of reach it tells the kind."""
-    # It may be a text of the site's own.
+    """Return an entry of the history without the texts of rows of hidden models."""
+    # The message may be a text of the site, and no JSON.
     with suppress(ValueError, TypeError, AttributeError):
         parts = json.loads(entry.change_message)
         for about in (each for part in parts for each in part.values()):
@@ -183,9 +183,9 @@ def _without_texts(entry: Any, kinds: Set[str]) -> Any:
 def deletion_page(
     pages: Pages, request: SiteRequest, context: Context
 ) -> tuple[list[str], list[str]]:
-    """Return what a deletion would take along, as the page and as clients have it.
+    """Return the rows that a deletion would delete: all texts, and those for clients.
 
-    Raises for what is in its way.  Of rows out of reach only their kind is told.
+    Raises if something prevents it.  Clients see rows of hidden models by kind alone.
     """
     kinds = _readable_kinds(pages, request)
     needing = dict.fromkeys(_public_text(each, kinds) for each in context["protected"])
@@ -200,16 +200,16 @@ def deletion_page(
 
 
 def _public_text(row: object, kinds: Set[str]) -> str:
-    """Return what the admin says of a row, “Order: A-1”, or its kind alone."""
+    """Return a row as “Order: A-1”; only “Order” if its kind is not in `kinds`."""
     text = plain_text(row)
     kind = text.partition(": ")[0]
     return text if kind in kinds else kind
 
 
 def _readable_kinds(pages: Pages, request: SiteRequest) -> Set[str]:
-    """Return the names of models that are read, by their own pages or as inlines.
+    """Return the names of models that the caller can read, by pages or as inlines.
 
-    Texts of rows name nothing else: if two models have one name, both must be read.
+    A name that a hidden model has, too, is left out: texts of rows have only the name.
     """
     readable = set[type[Model]]()
     for model, model_admin in pages.items():

@@ -1,4 +1,4 @@
-"""The pages of the admin: how they are called, and what is read of them."""
+"""Calls the pages of the admin, and reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AdminPages:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do all or nothing, and lock the row from reading its page to saving it."""
+        """Open a transaction, and lock the row before its page is read."""
         model: Any = self.model
         alias = router.db_for_write(model)
         with transaction.atomic(using=alias):
@@ -52,7 +52,7 @@ class AdminPages:
                 limit_transaction(alias, seconds_left)
             if self.key is not None:
                 rows = model._base_manager.using(alias).select_for_update()
-                # The page itself says that there is no such row.
+                # A wrong key is reported by the page itself.
                 with suppress(ValidationError, ValueError, TypeError, OverflowError):
                     key = model._meta.pk.to_python(self.key)
                     rows.filter(pk=key).values("pk").first()
@@ -61,7 +61,7 @@ class AdminPages:
                 transaction.set_rollback(True, using=alias)
 
     def read(self, view: str, read: Read, query: Sequence[Pair] = ()) -> Any:
-        """Return what `read_page` returns for a page, inside the middleware."""
+        """Open a page, and return what `read` returns for it inside the middleware."""
         encoded = urlencode(query)
         with self._visit(view, query=encoded, read_page=read) as visit:
             if is_redirect(visit) and visit.is_reached:
@@ -78,7 +78,7 @@ class AdminPages:
 
     @contextmanager
     def submit(self, view: str, pairs: Sequence[Pair]) -> Iterator[Visit]:
-        """Send a form; raise for what the site answers with a page."""
+        """Send a form; raise if the site answers with a page instead of a redirect."""
         form = {
             "method": "POST",
             "body": urlencode(pairs).encode(),
@@ -95,7 +95,7 @@ class AdminPages:
             yield visit
 
     def new_key(self, visit: Visit) -> JsonObject:
-        """Return the key of a new row, if its page is where the site goes on."""
+        """Return the key of a new row, if the site redirects to the row's page."""
         with suppress(Resolver404, KeyError):
             path = redirect_path(visit).removeprefix(get_script_prefix())
             match = resolve(f"/{path}")
@@ -121,7 +121,7 @@ class AdminPages:
             yield visit
 
     def _check_login(self, visit: Visit) -> None:
-        """Raise if the admin wants somebody else to log in."""
+        """Raise if the admin redirects to its login page."""
         login = reverse(f"{self.site.name}:login", current_app=self.site.name)
         if redirect_path(visit) == login:
             raise ToolError(NOT_ALLOWED)

@@ -1,4 +1,4 @@
-"""What a view of the site answered, as the output of a tool or a sentence."""
+"""Turns the answer of a view of the site into a tool's output or an error."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.site_views import Visit
 
 MOST_ITEMS: Final = 50
-"""How much is shown beside an answer."""
+"""The most items that an answer or an error lists."""
 MAX_NAME_LENGTH: Final = 200
-"""Of names that clients send: longer ones are cut in sentences, and look like none."""
+"""In characters.  Longer names that clients send are cut in messages."""
 MAX_COMPARED: Final = 1_000
-"""How many names are compared with one that is wrong."""
+"""How many right names are compared with a wrong one."""
 NOT_ALLOWED: Final = "You may not do this."
 UNKNOWN: Final = "There is no such thing, or it is not yours."
 DONE: Final = "Done."
@@ -67,7 +67,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain_text(value: object) -> str:
-    """Return what people see of a text, in one line: of HTML what is no tag."""
+    """Return a text in one line; HTML without its tags."""
     text = str(value)
     if hasattr(value, "__html__"):
         text = html.unescape(strip_tags(text))
@@ -75,7 +75,7 @@ def plain_text(value: object) -> str:
 
 
 def known_item(what: str, name: str, items: Mapping[str, Any]) -> Any:
-    """Return the item of this name; raise `ToolError` with the right names."""
+    """Return the item with this name; the `ToolError` lists the names there are."""
     if name in items:
         return items[name]
     shown = name[:MAX_NAME_LENGTH]
@@ -87,7 +87,7 @@ def known_item(what: str, name: str, items: Mapping[str, Any]) -> Any:
 def check_answer(visit: Visit) -> None:
     """Raise if a view did not do what was asked of it.
 
-    `ToolError` has what the model reads; other exceptions are the view's own.
+    A `ToolError` has a text for the model; any other exception is the view's own.
     """
     status = _status_of(visit)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -111,13 +111,13 @@ def _status_of(visit: Visit) -> int:
 
 
 def is_redirect(visit: Visit) -> bool:
-    """Whether the site goes on at another address."""
+    """Whether the site redirects to another address."""
     status: int = visit.response.status_code
     return HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
 
 
 def redirect_path(visit: Visit) -> str:
-    """Return the path at which the site goes on."""
+    """Return the path that the site redirects to."""
     path: str = urlsplit(visit.response.get("Location", "")).path
     return path
 
@@ -129,13 +129,13 @@ def _refusal_text(visit: Visit, status: int) -> str:
         return f"Try again in {wait} seconds." if wait else "Try again later."
     lines = _problem_lines(_json_body(visit)) if _is_json(response) else ()
     usual = _SENTENCES.get(status, f"The site refused this request ({status}).")
-    # Who may do what, the site says to people who can log in.
+    # For missing rights, the site's own text is for people who can log in.
     is_right = usual == NOT_ALLOWED
     return usual if is_right else "\n".join(lines) or usual
 
 
 def _problem_lines(value: Any, path: str = "") -> Iterator[str]:
-    """Yield what an API says of a request, with the names of its fields."""
+    """Yield the error messages of an API, each with the name of its field."""
     if isinstance(value, dict):
         for name, each in value.items():
             inner = "" if name in ("detail", "non_field_errors") else name
@@ -149,12 +149,12 @@ def _problem_lines(value: Any, path: str = "") -> Iterator[str]:
 
 
 def object_output(value: JsonObject) -> ToolOutput:
-    """Return an object as an output, whose texts others may have written."""
+    """Return an object as an output; its texts count as untrusted."""
     return ToolOutput((), structured=value, meta=UNTRUSTED)
 
 
 def message_output(visit: Visit, usual: str = DONE, **members: object) -> ToolOutput:
-    """Return what the site told after it did something, with further members."""
+    """Return the messages of the site after it did something, and further members."""
     messages = [*get_messages(visit.request)]
     texts = [plain_text(message.message) for message in messages] or [usual]
     if any(message.level >= ERROR for message in messages):
@@ -163,9 +163,9 @@ def message_output(visit: Visit, usual: str = DONE, **members: object) -> ToolOu
 
 
 def answer_output(visit: Visit) -> ToolOutput:
-    """Return the body of an answer that `check_answer` let pass."""
+    """Return the output for an answer that `check_answer` accepted."""
     if is_redirect(visit):
-        # After an error the model would try again, but this is done.
+        # This is no error: the call is done, and the model must not try again.
         path = redirect_path(visit)
         usual = f"The site goes on at {path}, in a browser."
         return message_output(visit, usual, see=path)
@@ -190,7 +190,7 @@ def _body_block(visit: Visit) -> Block:
 
 
 def body_of(visit: Visit) -> bytes:
-    """Return the body, unless it is larger than a result may be."""
+    """Return the body; raise if it is larger than a result may be."""
     response: Any = visit.response
     if getattr(response, "is_async", False):
         raise ToolError(f"{visit.call.path} answers with a stream that has no end.")

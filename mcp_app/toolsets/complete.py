@@ -1,6 +1,6 @@
-"""Makes the tools of toolsets, once, when somebody first asks the registry for tools.
+"""Makes the tools of toolsets once, when the registry is first asked for tools.
 
-A toolset that cannot be made is left out, with a sentence; all others are served.
+If a toolset cannot be made, it is left out and a problem says why; others are served.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ logger = logging.getLogger("mcp_app.toolsets")
 DeclareTools = Callable[[Toolset, Registry], Iterable[DeclaredTool]]
 """What the module of each maker has as `declare_tools`.
 
-It raises `RegistrationError` or `KindError` for a line that it cannot follow.
+It raises `RegistrationError` or `KindError` if it cannot make the tools.
 """
 _lock: Final = RLock()
 _begun: Final = set[Toolset]()
-"""Toolsets that are made, or being made by the thread that holds the lock."""
+"""Toolsets that are made, or that the thread with the lock is making now."""
 
 
 def make_toolsets(registry: Registry) -> None:
-    """Make the tools of all toolsets that have none yet; others wait meanwhile."""
+    """Make the tools of all toolsets that have none yet; other threads wait."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         _make_pending(registry)
         return
-    # Makers may read the site's rows, which Django refuses beside a loop.
+    # Makers may read rows, which Django refuses in a thread with a running loop.
     thread = Thread(target=_make_in_thread, args=[registry])
     thread.start()
     thread.join()
@@ -61,7 +61,7 @@ def _make_pending(registry: Registry) -> None:
     with _lock:
         for key, toolset in [*registry.toolsets.items()]:
             if toolset not in _begun:
-                # This comes first: what a maker looks up may ask for tools, too.
+                # Add it first, because a maker may itself ask for tools.
                 _begun.add(toolset)
                 _make_tools(registry, toolset)
                 registry.ready_toolsets[key] = toolset
@@ -71,7 +71,7 @@ def _make_tools(registry: Registry, toolset: Toolset) -> None:
     try:
         module = import_module(f"mcp_app.toolsets.{toolset.maker}")
         declare_tools: DeclareTools = module.declare_tools
-        # Its texts are for clients, whoever asks first.
+        # Texts are for all clients, so the language of this request does not count.
         with translation.override(None):
             tools = [*declare_tools(toolset, registry)]
         for definition in (tool.definition for tool in tools):

@@ -1,7 +1,7 @@
-"""Tools of a model that code opens: its rows as a list, one of them, and their count.
+"""Tools of a model that code opens: list its rows, get one of them, count them.
 
-Each answers as a look-up does that staff make (`mcp_app.kinds.query`), so that no row
-leaves its scope, whatever is joined, searched or sorted.
+Each tool is a query, like those that staff make (`mcp_app.kinds.query`): whatever is
+joined, searched or sorted, callers see only rows in their scope.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _answer(*, ctx: SyncContext, lookup: Lookup, **bound: Any) -> ToolOutput:
     output, query = lookup.answer_call(ctx=ctx, **bound), lookup.query
     if query.answer != GROUPS or query.group_by:
         return output
-    # A count by nothing is one line.
+    # A count without groups is one line.
     lines: Any = (output.structured or {})[GROUPS]
     return replace(output, structured=lines[0])
 
@@ -87,7 +87,7 @@ def _answer_row(
 
 
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
-    """Yield the tools of a model; raise where it is not opened, or a field is not."""
+    """Yield the tools of a model; raise if the model or a field is not opened."""
     model = toolset.subject
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise RegistrationError("It must be a Django model, such as Order.")
@@ -106,7 +106,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 
 
 def _open_key(model: OpenModel) -> OpenModel:
-    """Return a model whose key may be shown and asked by, which staff need not see."""
+    """Return the model with its key among the fields and filters, for tools alone."""
     key: Any = model.model._meta.pk
     key_field = {key.attname: OpenField(key.attname, FieldKind.KEY, key)}
     fields, filters = {**key_field, **model.fields}, {**key_field, **model.filters}
@@ -125,7 +125,7 @@ class _Maker:
         self.rows = str(options.verbose_name_plural)
         names = toolset.options.get("fields", _free_names(model.fields))
         self.names = [*dict.fromkeys([self.key, *names])]
-        """What is shown: names of fields, or paths over relations."""
+        """The names of shown fields, or paths over relations."""
         self.fields = {n: model.fields[n] for n in self.names if n in model.fields}
         kinds = {name: field.kind for name, field in self.fields.items()}
         self.many = [n for n, kind in kinds.items() if kind is FieldKind.TO_MANY]
@@ -133,7 +133,7 @@ class _Maker:
     # -- what is shown and asked by ----------------------------------------------------
 
     def _paths(self, model: OpenModel, names: Iterable[str]) -> Iterator[str]:
-        """Yield what of a row is shown: of a relation to one its text, and its key."""
+        """Yield the paths to show; a relation to one row has its text, and its key."""
         for name in names:
             field = model.fields.get(name)
             if field is None or field.kind is not FieldKind.TO_MANY:
@@ -144,15 +144,15 @@ class _Maker:
                     yield _key_path(name, field)
 
     def _leads_to_opened(self, field: OpenField) -> bool:
-        """Whether the model of a relation to many is opened; other paths are true."""
+        """Whether the model of a relation to many is opened; True for other fields."""
         if field.kind is not FieldKind.TO_MANY:
             return True
         return field.target_model._meta.label in self.opened
 
     def _list_config(self, name: str, limit: int) -> JsonObject:
-        """Return the config of a list below a row, without the way back to it.
+        """Return the config of a list below a row, without the relation back to it.
 
-        The first few rows are keys and texts alone.
+        A list of only the `FIRST` rows has just their keys and texts.
         """
         relation = self.fields[name]
         target = target_model(relation, self.opened)
@@ -193,7 +193,7 @@ class _Maker:
         asked = [*self._filter_configs(usual)]
         ranges = [each["parameter"] for each in asked if each["lookup"] == "range"]
         ends = [f"{name}_{end}" for name in ranges for end in ("from", "to")]
-        # A number that is called as the end of a span is asked by its own span alone.
+        # Leave out an exact filter whose name is that of the end of another range.
         yield from (
             each
             for each in asked
@@ -217,13 +217,13 @@ class _Maker:
                 record_problem(self.remarks, self.toolset.origin.place, sentence)
 
     def _empty_config(self, name: str) -> JsonObject | None:
-        """Return the filter for rows that have nothing in a field, if that can be."""
+        """Return the filter for rows whose field is empty; None if it cannot be."""
         path = resolve_path(name, self.model, self.opened, "filters")
         if not path.end_field.may_be_empty:
             return None
         what = f"Whether there is no {_label_of(path.end_field)}."
         parts = {"lookup": EMPTY, "parameter": f"{path.name}_empty"}
-        # The text of a relation is left out: it may have a permission of its own.
+        # The key is checked, not the text: that may have a permission of its own.
         name = f"{name}.pk" if path.stand_in == TEXT else name
         return {"path": name, **parts, "description": what}
 
@@ -266,7 +266,7 @@ class _Maker:
             for each, field in self.fields.items()
             if field.kind not in _UNSORTED and is_sortable(field)
         ]
-        # Millions of rows may point at one, and the first five are counted among all.
+        # Not relations by a key: a list counts all its rows, and there may be millions.
         listed = [
             name
             for name in self.many
@@ -287,7 +287,7 @@ class _Maker:
         term_of = dict(terms)
         if self.key in terms:
             term_of |= {"pk": terms[self.key], "-pk": terms[f"-{self.key}"]}
-        # That of the model if its fields are shown, else the newest first.
+        # The default is the model's order if its fields are shown, else newest first.
         ordering = [str(each) for each in self.model.model._meta.ordering or ["-pk"]]
         ordering = ordering if term_of.keys() >= {*ordering} else ["-pk"]
         usual = tuple(term_of[each] for each in ordering if each in term_of)
@@ -318,7 +318,7 @@ class _Maker:
                 yield {"aggregate": each, "path": name, "name": f"{each}_{name}"}
 
     def get_tool(self, name: str) -> DeclaredTool:
-        """Return the tool that shows one row, with lists of what belongs to it."""
+        """Return the tool that shows one row, with lists of related rows."""
         by_key = {
             "path": self.key,
             "lookup": "exact",
@@ -344,7 +344,7 @@ class _Maker:
         )
 
     def count_tool(self, name: str) -> DeclaredTool:
-        """Return the tool that counts rows, also by choices, relations and months."""
+        """Return the tool that counts rows: all, or by choices, relations or months."""
         asked: JsonObject = {
             "answer": GROUPS,
             "filters": [*self._filters()],
@@ -353,7 +353,7 @@ class _Maker:
         query, config = self._read(**asked)
         queries: dict[str | None, Query] = {None: query}
         for by, group_by in self._groupings():
-            # MariaDB may know no zones; then it cannot tell months.
+            # MariaDB without zone tables cannot group by months.
             errors = () if by in self.fields else (KindError, DatabaseError)
             with suppress(*errors):
                 queries[by], _config = self._read(**asked, group_by=group_by)
@@ -378,7 +378,7 @@ class _Maker:
         for name, field in self.fields.items():
             if field.kind in DATES:
                 yield f"{name}_month", [{"path": name, "unit": "month"}]
-            # The number of each group is called “count”.
+            # The name “count” is that of the number in each group.
             elif name == COUNT or field.kind not in _GROUPED:
                 continue
             elif not field.source.one_to_one:
@@ -394,9 +394,9 @@ class _Maker:
         meaning: str = "",
         **texts: Any,
     ) -> DeclaredTool:
-        """Return a tool of the query that an argument chooses, without it that of None.
+        """Return a tool; one of its arguments chooses among the `queries`.
 
-        `chooser` is that argument, `meaning` its description.
+        `chooser` is that argument, `meaning` its description; without it, None counts.
         """
         toolset, demands = self.toolset, self.toolset.demands
         for query in queries.values():
@@ -438,12 +438,12 @@ def _label_of(field: OpenField) -> str:
 def _free_names(fields: Mapping[str, OpenField]) -> list[str]:
     """Return the fields without a permission of their own.
 
-    One of the others would hide the whole tool from who lacks it.
+    With any other field, callers who lack its permission would not see the tool.
     """
     return [name for name, each in fields.items() if not each.permission]
 
 
 def _key_path(name: str, relation: OpenField) -> str:
-    """Return the path of the key by which tools get what a relation leads to."""
+    """Return the path of a related row's key, by which its own tools get it."""
     key: str = relation.target_model._meta.pk.attname
     return f"{name}.pk" if relation.key_column == key else f"{name}.{key}"

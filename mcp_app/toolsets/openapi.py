@@ -1,7 +1,7 @@
-"""Tools of what an OpenAPI document says of this site: django-ninja's, or any other.
+"""Tools from an OpenAPI document of this site: django-ninja's, or any other.
 
-They are read as those of other sites are (`mcp_app.kinds.openapi`), and called through
-the door to the site's own views.
+The document is read like those of other sites (`mcp_app.kinds.openapi`).  Calls go to
+the site's own views by `mcp_app.toolsets.site_views`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mcp_app.toolsets.site_views import OWN_RIGHTS, SiteCall, has_own_rights, si
 HERE: Final = Site(
     key="here", title="This site", scheme="http", host="", port=80, prefix=""
 )
-"""The site itself, which no setting names: its calls go to its own views."""
+"""This site as a target of calls, which go to its own views; it is in no setting."""
 
 _HINTS: Final[Mapping[str, ToolHints]] = {
     "GET": ToolHints(read_only=True),
@@ -59,10 +59,10 @@ _HINTS: Final[Mapping[str, ToolHints]] = {
 
 
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
-    """Yield a tool of each operation of a document."""
+    """Yield a tool for each operation of a document."""
     source = toolset.subject() if callable(toolset.subject) else toolset.subject
     document = plain_document(source)
-    # The prefix of all paths of a document is where its calls go.
+    # The path of the document's server is the prefix of all its paths.
     servers = document.get("servers") or [{}]
     path = urlsplit(servers[0].get("url", "")).path
     maker = ToolMaker(toolset, registry, replace(HERE, prefix=path.rstrip("/")))
@@ -83,7 +83,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 
 
 def plain_document(document: object) -> JsonObject:
-    """Return a document as JSON has it; raise `RegistrationError`."""
+    """Return a document as plain JSON values; raise `RegistrationError`."""
     try:
         content = json.dumps(document, cls=DjangoJSONEncoder).encode()
         return read_document(content, mcp_settings.limits.document)
@@ -93,14 +93,14 @@ def plain_document(document: object) -> JsonObject:
 
 @dataclass(frozen=True)
 class ToolMaker:
-    """Makes tools of what a document offers."""
+    """Makes tools from the offers of a document."""
 
     toolset: Toolset
     registry: Registry
     site: Site = HERE
 
     def remark_on(self, offer: Offer, *remarks: str) -> None:
-        """Keep remarks on an operation for its developer."""
+        """Record remarks about an operation for its developer."""
         for each in remarks:
             sentence = f"{self.toolset.call}: {offer.key}: {each}."
             place = self.toolset.origin.place
@@ -116,7 +116,7 @@ class ToolMaker:
     ) -> Iterator[DeclaredTool]:
         """Yield the tool of an operation, unless something bars it.
 
-        Without `hints` the method says what it does.
+        Without `hints`, the hints follow from the method.
         """
         offer = offer.with_parameters(self.toolset.options.get("parameters"))
         self.remark_on(offer, *offer.remarks)
@@ -134,7 +134,7 @@ class ToolMaker:
             title=(offer.description and offer.summary)
             or capfirst(offer.name.replace("_", " ")),
             description=offer.description or offer.summary,
-            # A name that nobody knows would be left out in silence.
+            # Without this, unknown arguments would be dropped without an error.
             input_schema={**offer.input_schema, "additionalProperties": False},
             hints=replace(hints or _HINTS[offer.method], open_world=False),
             demands=self.toolset.demands.combined_with(demands),
@@ -152,14 +152,14 @@ class ToolMaker:
 
 @dataclass(frozen=True, slots=True)
 class ViewCall:
-    """A call of a view of the site, whose placeholders arguments fill."""
+    """A call of a view of the site; arguments fill its placeholders."""
 
     call: HttpCall
     view: object
     accept: str
 
     def runnable(self) -> Runnable[ToolOutput]:
-        """Return what answers the calls; Django wraps the view as ever."""
+        """Return the runnable of the calls; Django itself handles ATOMIC_REQUESTS."""
         return Runnable(
             run=self._run,
             style="sync",
@@ -172,7 +172,7 @@ class ViewCall:
 
     def _run(self, *, ctx: SyncContext, values: Mapping[str, object]) -> ToolOutput:
         try:
-            # A missing argument has the default that the view gives it.
+            # Missing arguments are not sent, so that the view's defaults count.
             request = request_for(self.call, values, idempotent=False)
         except Forbidden as error:
             raise ToolError(error.message) from None
@@ -193,9 +193,9 @@ class ViewCall:
 
 
 def _views_by_path() -> dict[str, Any]:
-    """Return the views of the site by their paths, with {} for what varies."""
+    """Return the views of the site by their paths, with {} for each variable."""
     views: Any = extract_views_from_urlpatterns(get_resolver().url_patterns)
-    # Of two views with one path the first answers.
+    # If two views have one path, the first answers.
     return {_blank_path(simplify_regex(path)): view for view, path, *_ in views[::-1]}
 
 

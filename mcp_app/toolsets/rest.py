@@ -1,7 +1,7 @@
-"""Tools of a view of Django REST framework: its actions, as its router has them.
+"""Tools from a view of Django REST framework: its actions, as its router has them.
 
-drf-spectacular describes the view, in a document of its own: in a common one, two
-serializers of one name would be one component.  Nothing of the site is patched.
+drf-spectacular describes each view in a separate document: in a common one, two
+serializers of one name would become one component.  Nothing of the site is patched.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from mcp_app.toolsets.view_sources import read_names
 logger = logging.getLogger("mcp_app.toolsets")
 
 _ROOT: Final = r"^/(?:(?:api|v[0-9.]+)/)*"
-"""The part of a path that says nothing about the view: no name has it."""
+"""The part of a path that says nothing about the view: names leave it out."""
 
 
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
-    """Yield a tool of each action of a viewset, or of each method of another view."""
+    """Yield a tool for each action of a viewset, or each method of another view."""
     generator = SchemaGenerator()
-    # Its warnings are for readers of the site's own document.
+    # Warnings of drf-spectacular are about the site's own document.
     with GENERATOR_STATS.silence():
         operations = {each.key: each for each in _operations(generator, toolset)}
         components = generator.registry.build({})
@@ -106,9 +106,9 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
     operations = []
     prefix = toolset.options.get("prefix", "")
     inspector = generator.endpoint_inspector_cls()
-    # Not by the site's hooks, which leave out what its own document does not show.
+    # This avoids the site's hooks, which drop what its own document does not show.
     for path, regex, method, callback in inspector._get_api_endpoints(None, ""):
-        # A path that ends with a format is another way to the same.
+        # A path that ends with a format leads to the same view as the path without.
         is_other = path.rstrip("/").endswith("{format}")
         if callback.cls is view_class and path.startswith(prefix) and not is_other:
             view = generator.create_view(callback, method)
@@ -149,14 +149,14 @@ def _check_places(operations: Sequence[_Operation], options: Mapping[str, Any]) 
 
 
 def _schema_of(view: Any) -> Any:
-    """Return what describes a view, whichever class the settings name for that."""
+    """Return an `AutoSchema` for a view, whichever class the settings name."""
     schema = view.schema
     if isinstance(schema, AutoSchema):
-        # One that the class has is that of all its operations.
+        # The class may share one schema among all its operations, so copy it.
         return copy(schema)
     if schema.__class__.__module__ != extend_schema.__module__:
         return AutoSchema()
-    # What @extend_schema says comes first, and the framework's own class last.
+    # The class of @extend_schema comes first, and that of the settings last.
     framework: Any = api_settings.DEFAULT_SCHEMA_CLASS
     usual = type("Usual", (AutoSchema, framework), {})
     return type("Extended", (schema.__class__, usual), {})()
@@ -164,9 +164,9 @@ def _schema_of(view: Any) -> Any:
 
 @dataclass
 class _Operation:
-    """One method of one path; `view` is an instance that answers nobody.
+    """One method of one path; `view` is an instance that answers no requests.
 
-    With a `bar` it cannot be described; `accept` is the header of that name.
+    If it cannot be a tool, `bar` says why; `accept` is the header of that name.
     """
 
     options: Mapping[str, Any]
@@ -180,7 +180,7 @@ class _Operation:
     remarks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # Each look at it makes a new one.
+        # Each read of `view.schema` makes a new object, so keep one.
         self.schema = self.view.schema = _schema_of(self.view)
         make_request = spectacular_settings.GET_MOCK_REQUEST
         self.view.request = make_request(self.method, self.path, self.view, None)
@@ -196,24 +196,24 @@ class _Operation:
 
     @property
     def is_create(self) -> bool:
-        """Whether it adds a row, and does nothing else, as the framework has it."""
+        """Whether it is the framework's create action, which only adds a row."""
         is_post = self.action == "post" and isinstance(self.view, CreateModelMixin)
         return is_post or self.action == "create"
 
     @cached_property
     def extra(self) -> Any:
-        """The extra action that this is, or whose mapping has it; None without one."""
+        """The extra action that this method belongs to; None if there is none."""
         if not isinstance(self.view, ViewSetMixin):
             return None
         extras: Any = type(self.view).get_extra_actions()
         return next((e for e in extras if self.action in e.mapping.values()), None)
 
     def choose_version(self, patterns: Any) -> bool:
-        """Let the view answer in a version; return whether it stands in it."""
+        """Set the version of the view; return whether the view is in that version."""
         scheme = self.view.versioning_class
         if scheme is None or not is_versioning_supported(scheme):
             return True
-        # A namespace is the version of all that stands in it.
+        # The namespace of a view is its version.
         by_place = issubclass(scheme, NamespaceVersioning)
         by_place = by_place and "version" not in self.options
         version = self.options.get("version") or scheme.default_version
@@ -233,7 +233,7 @@ class _Operation:
         return False
 
     def describe(self, regex: str, registry: ComponentRegistry) -> bool:
-        """Fill in what drf-spectacular says; return whether it shows the operation."""
+        """Add what drf-spectacular says; return whether it shows the operation."""
         try:
             about = self.schema.get_operation(
                 self.path, regex, _ROOT, self.method, registry
@@ -255,7 +255,7 @@ class _Operation:
     # -- names and texts ---------------------------------------------------------------
 
     def _tool_name(self) -> str:
-        """Return the words of the path and the action, unless the site says a name."""
+        """Return the site's own operationId, or the words of the path and action."""
         operation_id: str = self.about["operationId"]
         if operation_id != AutoSchema.get_operation_id(self.schema):
             return operation_id
@@ -272,12 +272,12 @@ class _Operation:
         return snake_case(f"{words} {verb} {last}")
 
     def _description(self) -> str:
-        """Return the text of the action, or of the view after what the action does."""
+        """Return the action's text, or else a sentence about it and the view's text."""
         text: str = self.schema.get_description()
         of_view = get_doc(type(self.view))
         if text and (text != of_view or not isinstance(self.view, ViewSetMixin)):
             return text
-        # The words of an action say little alone, and may be those of other views.
+        # The name of an action says little: other views may have it, too.
         sentence = f"{self.action.replace('_', ' ').capitalize()} ({self.path})."
         if self._model is not None and self.action in _SENTENCES:
             names = self._model._meta
@@ -286,9 +286,9 @@ class _Operation:
         return f"{sentence} {of_view}".strip()
 
     def _soften_body(self) -> None:
-        """Require nothing that nobody has said an extra action takes.
+        """Make the body of an extra action optional if the site does not describe it.
 
-        Without a word of the site, drf-spectacular takes the serializer of the viewset.
+        In this case, drf-spectacular assumes the serializer of the viewset.
         """
         if self.method not in ("POST", "PUT", "PATCH") or not self._is_body_assumed():
             return
@@ -299,9 +299,9 @@ class _Operation:
             body["required"] = False
 
     def _leave_out_files(self, registry: ComponentRegistry) -> None:
-        """Leave out fields for files: a document says that they are texts.
+        """Leave out fields for files, which the document describes as texts.
 
-        What requires one, or reads files itself, is barred.
+        An operation that requires a file, or reads files itself, is barred.
         """
         serializer = force_instance(self.schema.get_request_serializer())
         body = self.about.get("requestBody", {})
@@ -320,7 +320,7 @@ class _Operation:
 
     @cached_property
     def reads(self) -> Mapping[str, Set[str]]:
-        """The names that its source reads of a request, by members of that."""
+        """The names that its source reads from a request, by members of the request."""
         functions = [getattr(self.view, self.action)]
         is_list = not _LISTING.isdisjoint(unwrap(functions[0]).__code__.co_names)
         if isinstance(self.view, GenericAPIView) and is_list:
@@ -329,7 +329,7 @@ class _Operation:
         return read_names(functions)
 
     def unsaid_remarks(self, inputs: Collection[str]) -> Iterator[str]:
-        """Yield what it reads that is no parameter, with the line that helps."""
+        """Yield names that it reads but that are no parameters, and the line to add."""
         for member, names in self.reads.items():
             unsaid = sorted(n for n in names - {""} if argument_name(n) not in inputs)
             option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
@@ -368,9 +368,9 @@ class _Operation:
 
     @property
     def permissions(self) -> tuple[str, ...]:
-        """The permissions that are surely needed, where the view is so simple."""
+        """The permissions that `DjangoModelPermissions` of the view demands."""
         needed: list[str] = []
-        # A view that looks for a caller here decides by itself at the call.
+        # If the view looks for a caller here, it raises: it decides at each call.
         with suppress(Exception):
             self.view.request.__class__ = _CallerlessRequest
             for each in self.view.get_permissions():
@@ -394,7 +394,7 @@ class _CallerlessRequest(Request):
 
 _ADDS: Final = ToolHints(read_only=False, destructive=False)
 _LISTING: Final = frozenset({"list", "get_queryset", "filter_queryset"})
-"""What an action that lists rows calls."""
+"""Names of methods that an action calls if it lists rows."""
 _WHICH: Final = ("prefix", "version")
 _SENTENCES: Final = {
     "list": "List %(many)s.",

@@ -1,7 +1,7 @@
-"""The door to the site's own views: a call becomes a request of the site.
+"""Calls the site's own views: a call of a tool becomes a request to the site.
 
-The view runs behind the site's whole middleware, with the caller as its user.  What is
-ours on a request stands under one name, `request.mcp`.
+The view runs behind the site's whole middleware, with the caller as its user.  All that
+we add to a request is in one attribute, `request.mcp`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mcp_app.server.context import current_call
 from mcp_app.server.run import Run
 
 Context: TypeAlias = Mapping[str, Any]
-"""What a template gets."""
+"""The context of a template."""
 Read: TypeAlias = "Callable[[SiteRequest, Context], Any]"
 
 logger = logging.getLogger("mcp_app.toolsets")
@@ -49,7 +49,7 @@ OWN_RIGHTS: Final = "mcp_app.own_rights"
 UNKNOWN_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - of a caller, nothing is bound
 """The address of unknown callers: no list of trusted addresses has it."""
 _OWN_HOSTS: Final = (".localhost", "127.0.0.1", "[::1]")
-"""What Django allows in development where a site names no host."""
+"""The hosts that Django allows in development if a site names none."""
 
 
 def has_own_rights(request: AccessRequest) -> bool:
@@ -60,11 +60,11 @@ def has_own_rights(request: AccessRequest) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteCall:
-    """What is asked of a view; `path` is what `reverse` returns, `query` encoded.
+    """A request to a view; `path` is what `reverse` returns, `query` is encoded.
 
-    `is_view` says whether a match of the URLconf is the view that is meant: arguments
-    within a path must lead to no other.  `headers` are further ones.  `read_page` gets
-    the context of a template, inside the middleware, and it is not rendered.
+    `is_view` says whether a match of the URLconf is the right view: arguments in a path
+    must not lead to another one.  `headers` are additional ones.  `read_page` gets the
+    context of a template inside the middleware; the template is not rendered.
     """
 
     path: str
@@ -79,7 +79,7 @@ class SiteCall:
 
 
 class Visit:
-    """A call on its way through the site, and what came of it."""
+    """A call on its way through the site, and its results."""
 
     request: SiteRequest
     response: Any
@@ -88,8 +88,8 @@ class Visit:
     page: Any = None
     """What `read_page` returned."""
     error: Exception | None = None
-    """What the view or `read_page` raised: whoever looks at the response looks at this,
-    too, because Django makes a response of it."""
+    """What the view or `read_page` raised.  Check it beside the response: Django turns
+    an exception into a response."""
 
     def __init__(self, call: SiteCall, user: Any) -> None:
         self.call = call
@@ -102,8 +102,8 @@ class SiteViews(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
-        # They see what the view sees and raises, and what its template would get.
-        # Django wants methods; the stubs do not know its lists.
+        # These hooks see the view, its exceptions, and the context of its template.
+        # The type stubs do not have Django's lists.
         lists: Any = self
         lists._view_middleware.append(self._check_view)
         lists._template_response_middleware.append(self._read_page)
@@ -114,14 +114,14 @@ class SiteViews(BaseHandler):
         """Let a view of the site answer the caller; blocks."""
         visit = Visit(call, ctx.user() or AnonymousUser())
         visit.request = SiteRequest(_environ(call, ctx), visit)
-        # What middleware activates and leaves, such as a language, ends here.
+        # What middleware activates and does not reset, such as a language, ends here.
         context = contextvars.copy_context()
         context.run(_hide_cached_pages)
         visit.response = context.run(self.get_response, visit.request)
         try:
             yield visit
         finally:
-            # `close` would also say that a request of the server is over.
+            # `close` would also signal that the request is finished, but it goes on.
             for close in visit.response._resource_closers:
                 with suppress(Exception):
                     close()
@@ -175,7 +175,7 @@ def _forget_middleware(**_: object) -> None:
 
 
 class SiteRequest(WSGIRequest):
-    """A request whose user is the caller, and whose session nobody stores."""
+    """A request whose user is the caller, and whose session is never stored."""
 
     _dont_enforce_csrf_checks = True
     _memory: _MemorySession | None = None
@@ -185,17 +185,17 @@ class SiteRequest(WSGIRequest):
         super().__init__(environ)
         self.mcp = visit
         self.user = self._acached_user = visit.user
-        """What views see without a middleware, and what they await."""
+        """The user for views without a middleware, and for async views."""
         if visit.user.is_authenticated:
             self._force_auth_user = visit.user
-            """What Django REST framework takes in the place of credentials."""
+            """The user that Django REST framework takes instead of credentials."""
 
     @property
     def _cached_user(self) -> Any:
-        """The user as Django's middleware finds it: with a look at the session.
+        """The user for Django's middleware; this reads the session.
 
-        So responses vary by Cookie, and no cache of the site's own gives one caller's
-        to another.
+        So responses vary by Cookie, and no cache of the site gives the response for one
+        caller to another.
         """
         if self._memory is not None:
             self._memory.get(SESSION_KEY)
@@ -214,7 +214,7 @@ class SiteRequest(WSGIRequest):
 
 
 class _MemorySession(signed_cookies.SessionStore):
-    """A session without a row, a file or a cookie that anybody gets."""
+    """A session in memory: no row, file or cookie keeps it."""
 
     def save(self, must_create: bool = False) -> None:
         pass
@@ -224,21 +224,21 @@ class _MemorySession(signed_cookies.SessionStore):
 
 
 def _hide_cached_pages() -> None:
-    """Let Django's caches have no pages in this context, whoever asks for one.
+    """Hide cached pages in Django's caches from all code in this context.
 
     A view may forget to say that its answer varies, or that it is for one person.
     """
     for alias in caches:
-        # A cache that cannot be made has no pages.
+        # If a cache cannot be made, it has no pages to hide.
         with suppress(Exception):
-            # Other threads and tasks have caches of their own.
+            # `caches` are per thread and task, so only this context gets the copy.
             caches[alias] = cache = copy(caches[alias])
             for name in ("get", "set"):
                 setattr(cache, name, partial(_unless_page, getattr(cache, name)))
 
 
 def _unless_page(use: Callable[..., Any], key: Any, *values: Any, **kwargs: Any) -> Any:
-    """Use a cache, but not for what `cache_page` and its middleware keep."""
+    """Use a cache, but not for pages that `cache_page` or its middleware keep."""
     is_page = str(key).startswith("views.decorators.cache.cache_")
     return None if is_page else use(key, *values, **kwargs)
 
@@ -251,7 +251,7 @@ def _identity(user: Any) -> tuple[object, ...]:
 def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
     """Return the environ of the request, without the client's headers.
 
-    A digest of the caller, which is good for nothing else, keeps caches apart.
+    A digest of the caller keeps caches apart; it grants no access.
     """
     run = current_call.get()
     host, scheme = _site_host("" if run is None else run.request.host), _site_scheme()
@@ -286,7 +286,7 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
 
 
 def _address_of(run: Run | None) -> str:
-    """Return the address of an anonymous caller, as far as it is vouched for."""
+    """Return the address of an anonymous caller if it is known, else a fixed one."""
     person = "" if run is None else run.request.person
     network = person[1:] if person.startswith("@") else ""
     return network.partition("/")[0] or UNKNOWN_ADDRESS

@@ -1,4 +1,4 @@
-"""What a view reads of its request by itself: its source says it, and no document."""
+"""Finds the names that a view reads from its request, by the view's source code."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _READS: Final = re.compile(
     r"\brequest\.(GET|query_params|POST|FILES)\b(?:(?:\.get(?:list)?\(|\[)'([^']*)')?"
 )
 _FRAMEWORKS: Final = frozenset({"rest_framework", "django_filters"})
-"""Modules whose functions say themselves what they read."""
+"""Packages whose functions drf-spectacular describes itself."""
 
 
 def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
     """Return the names that functions read of `GET`, `POST` and `FILES` of a request.
 
-    A name that the source does not tell is "".
+    If the source reads a name that it does not spell out, that is "".
     """
     reads = defaultdict[str, set[str]](set)
     for each in functions:
-        # Without a source, nothing is known.
+        # A function without source code reads no names that are known.
         with suppress(Exception):
             inner = inspect.unwrap(each)
-            # What `api_view` wraps.
+            # For `api_view`, take the function that it wraps.
             function = inspect.getclosurevars(inner).nonlocals.get("func", inner)
             if function.__module__.partition(".")[0] not in _FRAMEWORKS:
                 tree: Any
                 [tree] = ast.parse(dedent(inspect.getsource(function))).body
-                # Without docstring and comments, and with one kind of quotes.
+                # `unparse` drops comments and writes one kind of quotes.
                 body = tree.body[ast.get_docstring(tree) is not None :]
                 for member, name in _READS.findall("\n".join(map(ast.unparse, body))):
                     reads["GET" if member == "query_params" else member].add(name)
