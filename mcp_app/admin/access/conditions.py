@@ -1,4 +1,4 @@
-"""What must hold for a person to see a row: gates for all, then conditions for each."""
+"""Why a person sees a row: gates hold for everybody, conditions for some people."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from mcp_app.models import DefinitionRow, PublishedRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Something that holds for everybody or for nobody.
+    """A requirement that holds for everybody or for nobody.
 
-    `closed` says why it does not hold, "" if it does; `change` says what would change
-    that.
+    `closed` says why it does not hold, "" if it holds; `change` says what would open
+    the gate.
     """
 
     label: str
@@ -40,9 +40,9 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Something that holds for some people: `which`, or None if it cannot be counted.
+    """A requirement that some people meet; `lack` says what the others lack.
 
-    `lack` says what the others lack; `note` is a remark.
+    `which` filters users, None if the database cannot. `note` is a remark.
     """
 
     label: str

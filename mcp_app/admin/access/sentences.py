@@ -41,7 +41,7 @@ def count_text(number: int, *, at_most: bool) -> str:
 
 
 def counted_text(kind: str, number: int, who: str, *, at_most: bool) -> str:
-    """Say how many people can, and which."""
+    """Say how many people have access, and which people they are."""
     if not number:
         return str(NOBODY_CAN[kind])
     number_text = capfirst(count_text(number, at_most=at_most))
@@ -54,7 +54,7 @@ def counted_text(kind: str, number: int, who: str, *, at_most: bool) -> str:
 
 
 def join_alternatives(names: Iterable[str]) -> str:
-    """Join names of which one is enough."""
+    """Join names if one of them is enough."""
     return str(get_text_list([visible(name) for name in sorted(names)], _("or")))
 
 

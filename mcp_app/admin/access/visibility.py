@@ -110,7 +110,7 @@ class Visibility:
 
     @property
     def closed_reason(self) -> str:
-        """Why nobody sees it; "" if that depends on the person."""
+        """Why nobody sees the row; "" if that depends on the person."""
         return next((gate.closed for gate in self.all_gates if gate.closed), "")
 
     @property
@@ -132,7 +132,7 @@ class Visibility:
         return conditions(*requirements, self.known_groups, is_server=self.is_server)
 
     def is_available_to(self, holder: Holder) -> bool:
-        """Return whether a principal can list it and call it."""
+        """Return whether a principal can list and call the row."""
         if self.closed_reason or not holder.meets_demands(self._server_requirements):
             return False
         return holder.meets_demands(self._row_requirements)
@@ -256,7 +256,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """One page of the people who can, or of those who cannot.
+    """One page of the people who can see a row, or of those who cannot.
 
     `number` is the page, counted from 1, and `pages` the number of pages.
     """
@@ -377,6 +377,6 @@ class Why:
         granting = {each.name for each in of_user if each.grants}
         for names in self._demands.groups:
             groups = [each.name for each in of_user if each.name in names]
-            # Skip if the reason for a permission already names such a group.
+            # Skip it if a permission's reason already names such a group.
             if granting.isdisjoint(groups):
                 yield _("in %(groups)s") % {"groups": join_alternatives(groups)}

@@ -1,6 +1,6 @@
-"""How many calls there were, how many were refused or failed, how long they took.
+"""Numbers of calls, of refused and of failed ones, and how long the calls took.
 
-Reads only counters, never call rows, of which there may be millions.
+Reads only counters, never the rows of calls: there may be millions.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from mcp_app.models.calls import BOUNDS_MS, DURATIONS, HOUR_S, MINUTE_S
 from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
-    # Processes that serve clients load the admin, and never need this.
+    # Import here: processes that serve clients load the admin, but not this.
     from mcp_app.workbench.overview import Hour
 
 BARS: Final = 32
-"""The greatest number of bars; one more may be in progress."""
+"""The greatest number of complete bars; one more may be in progress."""
 LOOKS: Final = {"": "ok", ANY_REFUSAL: "refused", ANY_FAILURE: "err"}
-"""The classes of outcomes, from below, with the CSS class of each."""
+"""The classes of outcomes in a bar, from below, with their CSS classes."""
 TITLES: Final[Mapping[int, Label]] = {
     HOUR_S * 1_000: gettext_lazy("Calls each hour"),
     24 * HOUR_S * 1_000: gettext_lazy("Calls each day"),
@@ -54,7 +54,7 @@ STEPS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What began in the time from `start` on: numbers of calls by how they ended."""
+    """Numbers of the calls that began in one bar's time, by how they ended."""
 
     start: datetime
     answered: int
@@ -64,7 +64,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class CallChart:
-    """The bars as numbers and as a drawing; `title` says how long each stands for."""
+    """The bars as numbers and as a drawing; `title` names the time of one bar."""
 
     title: Label
     bars: Sequence[Bar]
@@ -76,8 +76,8 @@ class Figures:
     """Figures of the filtered calls.
 
     `calls`, `refused` and `failed` ignore the filters by outcome and duration;
-    `matching` counts what they leave. Of 100 of these, 50 took at most `p50_ms` and 95
-    took at most `p95_ms`. Both are None if there are none.
+    `matching` counts the calls that pass all filters. `p50_ms` and `p95_ms` are the
+    50th and 95th percentile of their duration, None if there are no such calls.
     """
 
     calls: int
@@ -92,7 +92,7 @@ class Figures:
 
 
 def call_figures(call_filter: CallFilter) -> Figures:
-    """Return what the counters say about the filtered calls; one query."""
+    """Return the figures of the filtered calls from the counters; one query."""
     end_ms = call_filter.end_ms or milliseconds(now())
     step = _bar_length(end_ms - call_filter.start_ms)
     since = F("start_ms") - call_filter.start_ms
@@ -134,7 +134,7 @@ def call_figures(call_filter: CallFilter) -> Figures:
 
 def names_with(call_filter: CallFilter, text: str, max_names: int) -> tuple[str, ...]:
     """Return at most `max_names` names of called definitions that contain a text."""
-    # The column compares exactly: on some databases `icontains` would respect case.
+    # The collation is exact: on some databases even `icontains` respects case.
     lowered = _counter_rows(call_filter).annotate(lowered=Lower("name"))
     rows = lowered.filter(lowered__contains=text.lower())
     names = rows.order_by("name").values_list("name", flat=True).distinct()
@@ -142,7 +142,7 @@ def names_with(call_filter: CallFilter, text: str, max_names: int) -> tuple[str,
 
 
 def hourly_chart(since_ms: int, hours: Iterable[Hour]) -> CallChart:
-    """Return a bar for each hour of the day that begins then, and for this one."""
+    """Return a bar for each hour from `since_ms` on: 24, and the current one."""
     counts = Counter[tuple[int, str]]()
     for hour in hours:
         answered = hour.calls - hour.refused - hour.failed
@@ -174,7 +174,7 @@ def _counter_rows(call_filter: CallFilter) -> QuerySet[CallStatistic]:
 
 
 def _bar_length(length_ms: int) -> int:
-    """Return the length of a bar: a round time, or else what gives few enough bars."""
+    """Return the time of one bar: a round length, or one that gives `BARS` bars."""
     fitting = (step for step in STEPS if length_ms / step <= BARS)
     return next(fitting, length_ms // BARS + 1)
 
@@ -182,7 +182,7 @@ def _bar_length(length_ms: int) -> int:
 def percentile_bound(
     buckets: Sequence[int], percent: int, longest_us: int
 ) -> int | None:
-    """Return within how many milliseconds `percent` ended; None if there are none."""
+    """Return a percentile of the durations in milliseconds; None without calls."""
     total, so_far = sum(buckets), 0
     longest = -(-longest_us // 1_000)
     for count, bound in zip(buckets, [*BOUNDS_MS, longest], strict=True):
@@ -193,7 +193,7 @@ def percentile_bound(
 
 
 def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> CallChart:
-    """Return a bar for each of these times after the start, in milliseconds."""
+    """Return a bar for each of these times, in milliseconds after the start."""
     columns = [[counts[time, look] for look in LOOKS] for time in times]
     bars = [
         Bar(stored_time(start_ms + each), *column)
@@ -212,6 +212,6 @@ def grouped_digits(number: int) -> str:
 
 
 def format_percent(percent: float) -> str:
-    """Format a percentage; show at least 0.1 for one that is not 0."""
+    """Format a percentage; show at least 0.1 if it is not 0."""
     number = number_format(round(max(percent, 0.1) if percent else 0.0, 1), 1)
     return _("%(number)s %%") % {"number": number}

@@ -71,7 +71,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         *(Outcome.TOO_LARGE, Outcome.SHAPE),
     ),
 }
-"""What people choose from: each outcome is in one of these."""
+"""The choices of outcomes: each outcome is in one group."""
 OUTCOMES: Final[Mapping[str, Label]] = {
     **{name: meaning.label for name, meaning in MEANINGS.items()},
     "any_waiting": gettext_lazy("Asked, or a task"),
@@ -109,7 +109,7 @@ _PAGE_KEY: Final = re.compile(rf"({ROW_KEY.pattern})\.({ROW_KEY.pattern})")
 class CallFilter:
     """The query string of the list; `start` and `end` are whole hours, or minutes.
 
-    Rows and counters then cover the same calls. `end` is None for "until now".
+    So rows and counters cover the same calls. `end` is None for "until now".
     """
 
     when: str
@@ -124,7 +124,7 @@ class CallFilter:
     user: str = ""
     q: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
-    """The beginning and the end as typed."""
+    """The typed beginning and end."""
     older: Key | None = None
     newer: Key | None = None
     problems: tuple[str, ...] = ()
@@ -156,15 +156,15 @@ class CallFilter:
     def is_countable(self) -> bool:
         """Whether counters can answer this filter.
 
-        They know no users and no search, and count no trials.
+        Counters know neither users nor search texts, and do not count trials.
         """
         return not (self.user or self.q or self.origin)
 
     def call_query(self, names: tuple[str, ...] = ()) -> CallQuery:
         """Return the query of the rows; `names` are those that match the search.
 
-        Failures are rarer than all calls of a name, so their outcome leads the search.
-        Calls that were answered are most of all, and no index has them.
+        The search uses the index of the rarest condition: failures are rarer than the
+        calls of one name. Answered calls are the most, and no index has them.
         """
         conditions = self._conditions()
         ways: list[Condition] = []
@@ -226,7 +226,7 @@ def stored_time(time_ms: int) -> datetime:
 
 
 def read_filter(request: HttpRequest) -> CallFilter:
-    """Return the filter of a request; list invalid values as problems, unused."""
+    """Return the filter of a request; ignore invalid values, and list the problems."""
     values = {name: request.GET.get(name, "").strip() for name in (*CHOICES, *TEXTS)}
     problems = []
     for name, (label, choices) in CHOICES.items():
@@ -282,7 +282,7 @@ def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilte
 
 
 def _parse_time(text: str) -> datetime | None:
-    """Return the time that a browser sent; without a zone it is in the current one."""
+    """Return the time that a browser sent, by default in the current time zone."""
     try:
         read = parse_datetime(text)
     except ValueError:
@@ -300,7 +300,7 @@ def _round_down(time: datetime, seconds: int) -> datetime:
 
 
 def _midnight(days_ago: int) -> datetime:
-    """Return when a day began, as people read it, in whole hours of UTC."""
+    """Return the local start of a day, rounded down to a whole hour of UTC."""
     day = local_time(now()).date() - timedelta(days=days_ago)
     return _round_down(site_time(datetime.combine(day, time.min)), HOUR_S)
 

@@ -56,7 +56,7 @@ from mcp_app.publishing.rights import lacking_sentence
 
 PER_PAGE: Final = 100
 MAX_NAMES: Final = 50
-"""How many matching names a search uses."""
+"""The greatest number of matching names that a search uses."""
 
 
 @admin.register(Call)
@@ -155,7 +155,7 @@ def calls_page(
 def _search_query(request: HttpRequest, filters: CallFilter) -> CallQuery:
     if not filters.q:
         return filters.call_query()
-    # Processes that serve clients load the admin, and never need this.
+    # Import here: processes that serve clients load the admin, but not this.
     from mcp_app.workbench.find import identities_like  # noqa: PLC0415
     from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
 
@@ -168,9 +168,9 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
     query = _search_query(request, filters)
     calls, newer, older = _read_page(filters, query)
     totals = call_figures(filters) if filters.is_countable else None
-    # Without counters, the first page says how many rows there are.  With counters, a
-    # page that searched rows and is not full says how far back it looked.  Behind the
-    # link “Newer” nobody needs either: older calls are known to follow.
+    # Without counters, the first page shows the number of rows.  With counters, a page
+    # that searched rows and is not full says how far back it looked.  A page behind the
+    # link “Newer” needs neither: it is certain that older calls follow.
     needs_count = (query.rest and not older) if totals else not filters.older
     row_count = None
     if needs_count and not filters.newer:
@@ -183,7 +183,7 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
         "older_url": older and filters.query_string(older=older),
         "figures": totals,
         "cards": totals and totals.calls and _figure_cards(filters, totals),
-        # Counters leave out runs of "Try it", which the list has.
+        # With counters, show no count: they lack the runs of "Try it".
         "count": "" if totals else _count_sentence(row_count),
         "back_to": back_to and stored_time(back_to.time_ms),
         "further_url": back_to and filters.query_string(older=back_to),

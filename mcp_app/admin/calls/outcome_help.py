@@ -13,7 +13,7 @@ from mcp_app.interface.rules import visible
 
 
 class Meaning(NamedTuple):
-    """Texts for an outcome; `remedy` is "" where nobody needs to act."""
+    """Texts for an outcome; `remedy` is "" if nobody needs to act."""
 
     label: Label
     means: Label

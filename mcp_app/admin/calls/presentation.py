@@ -60,7 +60,7 @@ STAFF_REASONS: Final = (
     Outcome.TOO_LARGE,
     Outcome.SHAPE,
 )
-"""Outcomes whose error text is for staff; the client may have read less."""
+"""Outcomes whose error text is for staff; the client may have got a shorter one."""
 SLOW_MS: Final = 1_000
 DAY_S: Final = 86_400
 
@@ -289,13 +289,13 @@ def _task_url(request: HttpRequest, call: Call) -> str:
 
 
 def _definition(call: Call) -> DefinitionRow | None:
-    """Return the row of what was called, None if no row has that name now."""
+    """Return the row of the called definition, None if no row has that name now."""
     model = MODELS.get(call.kind)
     if model is None or not call.name:
         return None
     served = Q(published_identity=model.identity_hash(call.name))
     by_identity = Q(**{model.IDENTITY: call.name})
-    # Two rows at most match, as each identity is unique: prefer the published one.
+    # At most two rows match, as each identity is unique: prefer the published one.
     rows: Any = model._default_manager.filter(served | by_identity)
     return min(rows, key=lambda row: row.published_identity is None, default=None)
 

@@ -1,4 +1,4 @@
-"""Which requests were refused before they became a call: from workers' heartbeats."""
+"""The requests that were refused before they became a call, from heartbeats."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
 def turned_away() -> dict[str, object]:
     """Return the refusals that live workers have reported; one query.
 
-    Each is of one client, for one reason, in one hour.
+    Each entry counts the refusals of one client, for one reason, in one hour.
     """
     counts: Counter[tuple[int, str, str]] = Counter()
     rows = list(Worker.objects.live())

@@ -1,4 +1,4 @@
-"""The values of calls, where staff have them kept: shown, and tried again."""
+"""The kept values of calls: shown, or tried again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 VALUES_RIGHT: Final = "view_values"
 CALL: Final = "call"
-"""The member of the query that names a call, whose values *Try it* is filled with."""
+"""The query parameter that names a call: *Try it* is filled with its values."""
 
 
 def value_texts(call: Call) -> Sequence[tuple[str, str]]:
@@ -30,7 +30,7 @@ def value_texts(call: Call) -> Sequence[tuple[str, str]]:
 
 
 def values_to_try(request: HttpRequest, row: DefinitionRow) -> JsonObject:
-    """Return what was kept of the call that the address names, {} if there is none."""
+    """Return the kept values of the call that the URL names, {} if there are none."""
     key = request.GET.get(CALL, "")
     may_see = has_right(request, VALUES_RIGHT) and has_right(request, "view_call")
     if not may_see or not ROW_KEY.fullmatch(key):

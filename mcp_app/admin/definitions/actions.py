@@ -31,7 +31,7 @@ from mcp_app.publishing.publication import Proposal, PublicationRefused
 Row = TypeVar("Row", bound=PublishedRow)
 
 MAX_BATCH_SIZE = 100
-"""Rows that one page compares or names."""
+"""The greatest number of rows that one page compares or names."""
 ACTIONS = [
     "publish_chosen",
     "unpublish_chosen",
@@ -47,7 +47,7 @@ class ListActions(ExportAction[Row]):
     actions = ACTIONS
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Mark each row that is stopped, or that processes cannot serve."""
+        """Mark each row that is stopped or that a process cannot serve."""
         changelist = super().get_changelist_instance(request)
         has_stop = stop_matcher(stop_banner.active_stops(request))
         for row in changelist.result_list:
@@ -71,7 +71,7 @@ class ListActions(ExportAction[Row]):
     def publish_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Show all differences; if confirmed, publish all or nothing."""
+        """Show all differences; if confirmed, publish all rows or none."""
         chosen = self._plain_queryset(queryset).select_related("published")
         rows = list(chosen[: MAX_BATCH_SIZE + 1])
         if len(rows) > MAX_BATCH_SIZE:
@@ -91,7 +91,7 @@ class ListActions(ExportAction[Row]):
         return header.render_page(self, request, "publish_chosen", title, context)
 
     def _proposal_context(self, proposal: Proposal[Any]) -> dict[str, Any]:
-        """Return a row on the page; its `reason` says why it cannot be published."""
+        """Return a row for the page; `reason` says why it cannot be published."""
         reason = " ".join(each.message for each in proposal.judged.to_fix)
         if proposal.is_served_already:
             reason = _("Clients already see exactly this working copy.")
@@ -144,7 +144,7 @@ class ListActions(ExportAction[Row]):
     def start_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Say what comes back; if confirmed, start all rows but the unticked ones."""
+        """Show what comes back; if confirmed, start all rows except unticked ones."""
         stopped = self._plain_queryset(queryset).filter(is_stopped(self.model))
         count = stopped.count()
         is_all = request.POST.get("select_across") == "1"
@@ -153,7 +153,7 @@ class ListActions(ExportAction[Row]):
                 ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
                 unticked = {*request.POST.getlist("shown")} - {*ticked}
                 keys = [int(each) for each in unticked if ROW_KEY.fullmatch(each)]
-                # Rows that the page did not show start, too.
+                # Also start the rows that did not fit on the page.
                 chosen = stopped.exclude(pk__in=keys).order_by("pk")
                 count = services.start_all(author_of(request), chosen)
                 message = ngettext("%d was started.", "%d were started.", count)

@@ -77,7 +77,7 @@ from mcp_app.site_time import time_html
 # -- guarded fields --------------------------------------------------------------------
 # Fields that need a permission of their own: without it they are read-only.
 #
-# A request that sends such a field all the same gets 403.
+# A request that sends such a field without the permission gets 403.
 
 Published = TypeVar("Published", bound=PublishedRow)
 
@@ -95,7 +95,7 @@ class GuardedAdmin(PublishedAdmin[Published]):
     def guarded_fields(
         self, request: HttpRequest, obj: Published | None
     ) -> dict[str, str]:
-        """Return the fields that this user may not change, with the missing right."""
+        """Return the fields that this user may not change, with the missing rights."""
         if has_right(request, "grant"):
             return {}
         guarded = (each for each in WHO_COLUMNS if hasattr(self.model, each))
@@ -124,9 +124,9 @@ class GuardedAdmin(PublishedAdmin[Published]):
         copied = row if "_saveasnew" in request.POST else None
         names = (*request.POST, *request.FILES)
         for name, right in self.guarded_fields(request, row).items():
-            # A composite field sends its parts.
+            # A field with several inputs sends its parts.
             sent = any(each == name or each.startswith(f"{name}-") for each in names)
-            # A copy would lack the values that this user may not write.
+            # *Save as new* would drop a value that this user may not write.
             if sent or getattr(copied, name, None):
                 raise PermissionDenied(lacking_sentence(right))
 
@@ -160,7 +160,7 @@ class DefinitionAdmin(
     GuardedAdmin[Row],
     KindAdmin[Row],
 ):
-    """What the pages of all definitions share."""
+    """The base of the pages of all definitions."""
 
     list_display = [name_column, state, problems, tokens, try_it]
     list_filter = [StateFilter, KindFilter, "source", ServerFilter]
@@ -169,7 +169,7 @@ class DefinitionAdmin(
     save_as = True
     readonly_fields = [*HISTORY]
     list_select_related = ["published"]
-    # The stubs know no functions here.
+    # The type stubs do not allow functions here.
     sortable_by: ClassVar[Any] = [name_column, problems, tokens]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
@@ -243,7 +243,7 @@ class DefinitionAdmin(
         response = super().render_change_form(request, context, *positional, **options)
         row = options.get("obj")
         if row is not None and row.from_code:
-            # A copy would have no function. Set it last: Django overwrites `save_as`.
+            # A copy would have no function. Set this last: Django overwrites `save_as`.
             context["save_as"] = False
         return response
 
@@ -317,7 +317,7 @@ class DefinitionAdmin(
         allowed = super().has_delete_permission(request, obj)
         if obj is None or not obj.from_code:
             return allowed
-        # Code that still declares it would bring it back; delete only what vanished.
+        # The code would restore a declared definition: delete only vanished ones.
         return allowed and declared_definition(obj, mcp) is None
 
     def save_model(

@@ -53,7 +53,7 @@ def _find_missing(kind: Kind) -> Missing | None:
 
 
 class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
-    """Chooses the form and its fields by the kind of the row."""
+    """Chooses the form and the fields by the kind of the row."""
 
     def kind_of_form(self, request: HttpRequest, obj: Row | None) -> str:
         """Return the kind of the row or request; the first kind if none is given."""
@@ -75,7 +75,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         looks = obj is not None and not self.has_change_permission(request, obj)
         read = dict(READ) if looks else {}
         if form.KIND not in OURS or issubclass(form, ConfigForm):
-            # The fields of a site's own form are shown as the config they make.
+            # Show read-only fields of a site's own form as one: the config.
             keys = {*behind.fields, *behind.more} - {*form.BESIDE}
             fixed = keys if looks else keys & {*self.get_readonly_fields(request, obj)}
             read |= dict.fromkeys(fixed, READ["config"])
@@ -123,9 +123,9 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def offer_of_kind(
         self, request: HttpRequest, key: str, kind: Kind
     ) -> dict[str, Any]:
-        """Return a kind to choose, with the links that begin a form of it.
+        """Return a kind to choose, with the links to its empty forms.
 
-        Its `reason` says why it is not available; the `line` is what to send to a
+        `reason` says why the kind is not available; `line` is a text to send to a
         developer.
         """
         starts = []
@@ -160,11 +160,11 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def response_post_save_change(
         self, request: HttpRequest, obj: Row
     ) -> HttpResponseRedirect:
-        """Stay at the row, or go on to try it."""
+        """Redirect to the row's form, or to *Try it* or *Publish*."""
         if not self.has_view_permission(request, obj):
             return super().response_post_save_change(request, obj)
         page = "try" if "_try" in request.POST else "change"
-        # What an upload has replaced is looked at before it is published.
+        # After an upload, show the replaced content on the page *Publish*.
         page = "publish" if "zip" in request.FILES else page
         return HttpResponseRedirect(page_url(obj, page))
 
@@ -191,7 +191,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def preview_view(
         self, request: HttpRequest, object_id: str | None = None
     ) -> HttpResponse:
-        """Render the field `part` as it would be with the sent data; save nothing.
+        """Render the field `part` with the sent data; save nothing.
 
         Needs the permission to save the form.
         """
@@ -206,7 +206,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             raise PermissionDenied
         part = request.GET.get("part", "")
         if not part:
-            # Saving asks whether the user is still logged in.
+            # Before saving, the script asks whether the user is still logged in.
             return HttpResponse()
         form_class = self.get_form(request, obj, change=obj is not None)
         typed = request.POST.copy()

@@ -31,7 +31,7 @@ from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows
 
 LONGEST_SENTENCE: Final = 160
-"""Characters of what a definition does."""
+"""The greatest length of the sentence about a definition."""
 NONE = "—"
 """What a column shows if it is empty."""
 
@@ -77,7 +77,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 class ChangesFilter(admin.SimpleListFilter):
-    """Filters by what a tool changes."""
+    """Filters tools by their effect."""
 
     title = gettext_lazy("what it changes")
     parameter_name = "changes"
@@ -156,17 +156,17 @@ def problems(row: DefinitionRow) -> str:
 
 @admin.display(description=gettext_lazy("tokens"), ordering="tokens")
 def tokens(row: DefinitionRow) -> str:
-    """Show how many tokens it takes of a model's context."""
+    """Show how many tokens the definition takes in a model's context."""
     if not row.tokens:
         return NONE
-    # On a phone, the list has no headings.
+    # On a phone the list has no headings: add the word.
     text = '≈ {}<span class="mcp-narrow"> {}</span>'
     return format_html(text, row.tokens, _("tokens"))
 
 
 @admin.display(description=gettext_lazy("try"))
 def try_it(row: DefinitionRow) -> SafeString:
-    """Return the link to the page that tries it."""
+    """Return the link to *Try it* of the definition."""
     text = (
         '<a class="mcp-handle" href="{}">{}<span class="visually-hidden"> {}</span></a>'
     )
@@ -174,7 +174,7 @@ def try_it(row: DefinitionRow) -> SafeString:
 
 
 def _sentence(row: DefinitionRow) -> str:
-    """Say what the working copy does; the kind's name where that says enough."""
+    """Say what the working copy does; the kind's name if there is no sentence."""
     kind = usable_kinds(mcp).get(row.kind)
     sentence = ""
     with suppress(ValueError):

@@ -1,6 +1,6 @@
-"""Tools of other sites: choose a document of OpenAPI, or an MCP server, then tools.
+"""Imports tools of other sites, from an OpenAPI document or an MCP server.
 
-Later it is looked at again, and what changed can be taken over.
+Later, staff can read the document again and take over the changes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
     # -- the document -----------------------------------------------------------------
 
     def documents_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the documents that were read, and read another one."""
+        """Show the imported documents; on POST, read another one."""
         self._demand_both(request)
         context: dict[str, Any] = {}
         if request.method == "POST":
@@ -143,7 +143,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
     # -- its operations ---------------------------------------------------------------
 
     def operations_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Show what a document offers, 100 a page, and make what is chosen."""
+        """Show the operations, 100 a page; make tools of the chosen ones."""
         self._demand_both(request)
         row = get_object_or_404(OpenApiDocument, pk=pk)
         if request.POST.get("action"):
@@ -205,7 +205,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def _publish_tools(
         self, request: HttpRequest, tools: Sequence[Tool]
     ) -> HttpResponse:
-        """Show what publishing them changes; once that is confirmed, publish."""
+        """Show the changes of publishing the tools; publish them if confirmed."""
         require_right(request.user, "publish")
         keys = [tool.pk for tool in tools]
         for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
@@ -218,7 +218,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
     # -- later ------------------------------------------------------------------------
 
     def again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Read the document again, show what differs, and take over what is chosen."""
+        """Read the document again, show differences, and take over the chosen ones."""
         self._demand_both(request)
         row = get_object_or_404(OpenApiDocument, pk=pk)
         problem = ""
@@ -228,7 +228,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             except DocumentError as error:
                 problem = str(error)
         compared = openapi.compare_operations(row)
-        # Tools may have been deleted since the last look.
+        # Count again: tools may have been deleted since the last page.
         openapi.count_differing(row, compared)
         context = {
             "document": row,
@@ -310,7 +310,7 @@ def _openapi_url(name: str, row: OpenApiDocument) -> str:
 
 
 def _matching_offers(offers: Any, request: HttpRequest) -> list[Offer]:
-    """Return the offers that the filters of the page let through."""
+    """Return the offers that match the filters of the page."""
     words = request.GET.get("q", "").lower().split()
     tag = request.GET.get("tag", "")
     only_reads = "reads" in request.GET
@@ -327,7 +327,7 @@ def _matching_offers(offers: Any, request: HttpRequest) -> list[Offer]:
 
 
 def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
-    """Return an operation on the page; its `tool` is what was made of it."""
+    """Return an operation for the page; `tool` is the tool made from it, if any."""
     tool = tools.get(offer.key)
     about = len(str(offer.input_schema)) + len(offer.description or offer.summary)
     can_be_made = tool is None and not offer.bar
@@ -350,7 +350,7 @@ def _with_standing(
 def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
     """Return a changed operation, with its differences in the words of the form.
 
-    `own` has the label and the text of each column that staff changed, too.
+    `own` has the label and text of each of these columns that staff also changed.
     """
     before = {e.column: _column_value(e.column, e.before) for e in compared.differences}
     now = {e.column: _column_value(e.column, e.now) for e in compared.differences}
@@ -370,7 +370,7 @@ def _label_of(column: str) -> str:
 
 
 def _column_value(column: str, text: str) -> object:
-    """Return the JSON of a column, or its value."""
+    """Return the value of a column from its text, parsed if it is a JSON object."""
     try:
         return parse_json(text) if text[:1] == "{" else column_value(column, text)
     except ValueError:

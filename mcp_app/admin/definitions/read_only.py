@@ -62,7 +62,7 @@ READ: Final = {
 }
 """Columns, and the methods that show them read-only.
 
-If a column and a method had one name, the admin would show the column.
+If a method had the name of a column, the admin would show the column.
 """
 
 
@@ -87,7 +87,7 @@ class ReadOnlyFields:
 
     def read_config(self, row: DefinitionRow) -> str:
         parts = client_view(row, row.working_content(), mcp).description or ()
-        # A table of one part says no more than the stored JSON.
+        # A table with one part tells no more than the stored JSON.
         if not parts[1:]:
             return _stored_json("config")(self, row)
         line = '<tr><th scope="row">{}</th><td>{}</td></tr>'
@@ -97,7 +97,7 @@ class ReadOnlyFields:
 
     @admin.display(description=gettext_lazy("Function"))
     def function(self, row: DefinitionRow) -> str:
-        # Do not list the functions to people who may only view.
+        # Name only this function: users who may only view get no list of them.
         return function_label(str(_row_form(row).initial.get("function", "")))
 
     def read_kind(self, row: DefinitionRow) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # -- stored files ----------------------------------------------------------------------
 # A file kept in the database between two pages, for one user.
 #
-# Django limits the size of a hidden field, and processes share no memory.
+# A hidden field is too small for a file, and processes share no memory.
 
 PIECE: Final = 1024 * 1024
 """Bytes per row: databases limit the size of a statement."""
@@ -55,7 +55,7 @@ def store_user_file(user: AbstractBaseUser, content: bytes) -> str:
         head + packed[start : start + PIECE] for start in range(0, len(packed), PIECE)
     ]
     names = [*map(digest, pieces)]
-    # Pieces may be alike.
+    # Two pieces may be equal: store each one once.
     rows = [
         Blob(digest=name, media_type=media_type, size=len(piece), content=piece)
         for name, piece in dict(zip(names, pieces, strict=True)).items()
@@ -65,7 +65,7 @@ def store_user_file(user: AbstractBaseUser, content: bytes) -> str:
 
 
 def user_file_content(user: AbstractBaseUser, name: str, limit: int) -> bytes | None:
-    """Return the user's file of this name; None if it is no longer there."""
+    """Return at most `limit` + 1 bytes of the user's file; None if it is gone."""
     # A browser may send anything; databases refuse NUL.
     names, media_type = name.replace("\0", " ").split(), _user_media_type(user)
     rows = Blob.objects.filter(media_type=media_type, digest__in=names[:_MAX_PIECES])
@@ -115,7 +115,7 @@ class Upload:
 def upload_of(file: UploadedFile[Any] | None, typed: str = "") -> Upload | None:
     """Read an uploaded file; raise ValidationError for a bad size or media type.
 
-    If a media type was `typed`, an invalid one of the browser is ignored.
+    If the user `typed` a media type, an invalid one from the browser is ignored.
     """
     if not file:
         return None
@@ -156,7 +156,7 @@ def stored_media_type(name: str) -> str:
 
 
 def check_type(declared: str, uploaded_type: str) -> None:
-    """Raise if a file is declared as an image or audio but was uploaded as another."""
+    """Raise ValidationError if an image or audio was uploaded as another type."""
     if not is_media_type(declared) or uploaded_type in ("", ANY_TYPE):
         return
     if uploaded_type.partition("/")[0] != declared.partition("/")[0]:
@@ -192,7 +192,7 @@ MayUse: TypeAlias = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """What a browser sent; `kept` is the digest of the file that the page showed."""
+    """The data from a browser; `kept` is the digest of the file on the page."""
 
     file: UploadedFile[Any] | None = None
     kept: str = ""
@@ -220,7 +220,7 @@ class FilePartWidget(CompositeWidget):
         super().__init__()
         self.stored: Message | None = None
         self.may_use: MayUse = bool
-        """Return whether the user may use the file with a digest."""
+        """Answers whether the user may use the file with this digest."""
 
     def value_from_datadict(
         self,
@@ -255,7 +255,7 @@ class FilePartWidget(CompositeWidget):
         }
 
     def unchanged_submission(self) -> SentFile:
-        """Return what the page sends if nobody changes anything."""
+        """Return the data that an unchanged page sends."""
         part = self.stored or Message()
         return SentFile(kept=part.upload, media_type=part.mime_type, uri=part.uri)
 
@@ -271,7 +271,7 @@ class FilePartField(forms.Field):
         return cast("FilePartWidget", self.widget)
 
     def set_stored_value(self, stored: Message | None, may_use: MayUse = bool) -> None:
-        """Set the file that the row has, and which others the user may use."""
+        """Set the row's file, and the check for other files that the user may use."""
         self.file_widget.stored, self.file_widget.may_use = stored, may_use
 
     def clean(self, value: SentFile) -> FileValue:
@@ -308,7 +308,7 @@ class FilePartField(forms.Field):
         }
 
     def on_top(self, mine: SentFile, touched: set[str]) -> SentFile:
-        """Return what was sent, applied to the file that is saved now."""
+        """Return the sent changes, applied to the saved file."""
         saved = self._before
         return replace(
             mine,
@@ -333,10 +333,10 @@ class FilePartField(forms.Field):
     def _resource_uri(
         self, submission: SentFile, media_type: str, *, is_new: bool
     ) -> str:
-        """Return the URI; make one from the file name if it needs one and has none."""
+        """Return the URI; if a needed URI is missing, make one from the file name."""
         before, is_media = self._before, is_media_type(media_type)
         if is_new and is_media and not is_media_type(before.media_type):
-            # The URI belonged to the earlier file.
+            # Drop the old URI, which belonged to the earlier file.
             return "" if submission.uri == before.uri else submission.uri
         if submission.uri or is_media:
             return submission.uri

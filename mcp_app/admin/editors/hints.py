@@ -1,6 +1,6 @@
 """*What it changes*: three choices and two checkboxes for the four hints of a tool.
 
-A hint that the choices cannot show keeps its value until somebody changes the answer
+If the choices cannot show a hint, it keeps its value until somebody changes the answer
 (specification: server/tools, `ToolAnnotations`).
 """
 
@@ -93,7 +93,7 @@ class HintsWidget(CompositeWidget):
     template_name = "mcp_app/widgets/hints.html"
     there = "-asked"
     ticked: frozenset[str] = frozenset()
-    """The boxes that are always ticked, and that nobody can change."""
+    """The boxes that are always ticked and cannot be changed."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
         return Answer(

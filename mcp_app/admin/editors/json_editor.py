@@ -1,7 +1,7 @@
 """A JSON column that staff edit either as rows of small forms or as JSON.
 
-The page carries what it showed, and whatever differs from that was changed. So nothing
-depends on scripts. Users who change both must choose which of the two to keep.
+The page sends back what it showed; a difference from that is a change. So no script
+is needed. Users who change both rows and JSON must choose which of them to keep.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORDS: Final = {
     "remove": gettext_lazy("Remove"),
     "keep_json": gettext_lazy("Keep the JSON"),
 }
-"""Texts that most sheets have."""
+"""Texts of the page that most editors share."""
 
 
 class JsonEditor(ABC):
@@ -49,14 +49,14 @@ class JsonEditor(ABC):
     row_template: ClassVar[str]
     multipart: ClassVar[bool] = False
     words: ClassVar[Mapping[str, Any]]
-    """Texts of the page; for scripts, `least` rows and `names_of` another sheet."""
+    """Texts of the page; also `least` and `names_of`, which the scripts read."""
 
     @abstractmethod
     def initial_rows(self, value: Any) -> Initial:
         """Return the rows that show a value; raise `NotRepresentable`."""
 
     def rows_again(self, value: Any, sent: Rows) -> Initial:
-        """Return the rows that show what was sent again, which is this value."""
+        """Return the rows that show this value again; it was made from `sent`."""
         return self.initial_rows(value)
 
     @abstractmethod
@@ -73,7 +73,7 @@ class JsonEditor(ABC):
         return None
 
     def unfold_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:  # noqa: B027
-        """Mark as open the lines that were added or asked for with these data."""
+        """Mark new lines as open, and the lines that the data ask to open."""
 
     def check_rows(self, rows: Rows) -> None:
         """Add an error to each row that repeats the name of an earlier one."""
@@ -93,7 +93,7 @@ class Result:
     text: str = ""
     problem: str = ""
     both: bool = False
-    """Whether both rows and JSON were changed, and nobody chose which to keep."""
+    """Whether both rows and JSON were changed, and the user has not chosen one."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ class EditorInput:
     stored: str
     own: str | None
     is_refused: bool = False
-    """Whether the form has refused the text, which is valid by itself."""
+    """Whether the form has an error at this field."""
 
     def _submitted_text(self, what: str) -> str:
         return lines_from_browser(self.data.get(f"{self.name}-{what}"))
@@ -128,11 +128,11 @@ class EditorInput:
 
     @property
     def original_text(self) -> str:
-        """What the page shows if nobody has changed anything."""
+        """The JSON of the unchanged page."""
         return self.stored or self.own or ""
 
     def with_text(self, text: str) -> EditorInput:
-        """Return what a page sends that shows this JSON, if nobody touches it."""
+        """Return the data that a page sends if it shows this JSON, unchanged."""
         name, way = self.name, self.result.way
         data = {f"{name}-as": way, f"{name}-shown": text, f"{name}-json": text}
         return replace(self, data=data)
@@ -171,7 +171,7 @@ class EditorInput:
             return Result(way, problem=str(error))
 
     def _choose_way(self) -> tuple[str, bool]:
-        """Return the way to read, and whether that is unambiguous."""
+        """Return the way to read: "table", "json" or "own"; and whether it is sure."""
         keep, chosen = self._submitted_text("keep"), self._submitted_text("as")
         if keep in WAYS:
             return keep, True
@@ -190,7 +190,7 @@ class EditorInput:
         return changed
 
     def _text_to_store(self, way: str) -> str:
-        """Return the original text if nothing says something else."""
+        """Return the text to store: the original one if the value is the same."""
         original = self.original_text
         if way == "own" and self.own is not None:
             return ""
@@ -217,12 +217,12 @@ class EditorInput:
         return jsonrpc.write(value).decode()
 
     def submitted_content(self) -> dict[str, Any]:
-        """Show sent data again: rows and JSON alike if it is valid, else as sent."""
+        """Return the content to show again: of the new text if valid, else as sent."""
         result, rows = self.result, self.submitted_rows
-        # A script may ask for a way. The prefix `show-` cannot collide: other names
-        # begin with that of a field.
+        # A script may ask for a way. The prefix `show-` is unique: other names begin
+        # with a field's name.
         way = self.data.get(f"show-{self.name}")
-        # Rows of refused JSON might not send back what it says.
+        # Show refused JSON as sent: rows might lose a part of it.
         is_wrong = self.is_refused and result.way == "json" and way not in WAYS
         # Other fields may have added errors to rows that were valid by themselves.
         if not (result.problem or is_wrong or (rows is not None and rows.wrong)):
@@ -236,7 +236,7 @@ class EditorInput:
     def content_of(
         self, stored: str, way: str | None, sent: Rows | None = None
     ) -> dict[str, Any]:
-        """Return what a page shows of a text; `sent` are rows that made it."""
+        """Return the content that shows a text; `sent` are the rows that made it."""
         text = json_texts.formatted_text(stored or self.own or "")
         value, rows, beyond = parse_or_none(text), None, ""
         try:
@@ -334,17 +334,17 @@ class SheetField(forms.Field):
         return result.text
 
     def parts(self, value: Any) -> Mapping[str, object]:
-        """Return the members to compare, or the whole result if it is invalid."""
+        """Return the JSON members to compare, or the whole result if it is invalid."""
         if isinstance(value, EditorInput) and value.result.problem:
             return {"": value.result}
         text = value.result.text if isinstance(value, EditorInput) else value
         return parts_of_json(str(text or ""))
 
     def on_top(self, mine: EditorInput, touched: set[str]) -> EditorInput:
-        """Return what was sent, with what is saved now where nobody touched it."""
+        """Return the sent value, with the saved value in the untouched parts."""
         text = text_on_top(mine.stored, mine.result.text, touched)
         is_all_mine = json_texts.is_same_json(text, mine.result.text)
-        # What the page has beside the JSON stays only with what was sent.
+        # Only the sent data also have the other inputs of the page.
         return mine if mine.result.problem or is_all_mine else mine.with_text(text)
 
     def has_changed(self, initial: Any, data: Any) -> bool:

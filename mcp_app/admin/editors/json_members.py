@@ -1,7 +1,7 @@
 """JSON member by member, so that the changes of two people fit together.
 
-If each entry of a list has a name or is a text, the entries are members.  Else, as with
-messages, the list is one member: positions shift when somebody inserts an entry.
+If each entry of a list has a name or is a text, the entries are members.  Any other
+list, such as messages, is one member: its positions shift when an entry is inserted.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from mcp_app.admin.editors.json_texts import parse_or_none
 from mcp_app.protocol import jsonrpc
 
 SEPARATOR: Final = "\x1f"
-"""Stands before each name that leads to a member; no name that people type has it."""
+"""Stands before each name in the path of a member; no typed name contains it."""
 MAX_LEVELS: Final = 2
-"""Levels of nested objects and lists; in entries of a list there are none."""
+"""Levels of nested objects and lists; entries of a list are not divided."""
 NAMES: Final = ("name", "parameter", "path")
-"""The first of these that an entry of a list has is its name."""
+"""An entry of a list is named by the first of these members that it has."""
 ABSENT: Final[Any] = object()
 """Stands for a member that is not there."""
 
 
 def parts_of_json(text: str) -> Mapping[str, object]:
-    """Return each member by the names that lead to it, or the text if it is no JSON."""
+    """Return each member by its path, or the whole text if it is not JSON."""
     value = parse_or_none(text)
     return {"": text.strip()} if value is None else dict(_parts(value, MAX_LEVELS))
 
 
 def text_on_top(theirs: str, mine: str, touched: Collection[str]) -> str:
-    """Return `theirs` with the parts that I touched; `mine` if one is no JSON."""
+    """Return `theirs` with the touched parts of `mine`; `mine` if one is not JSON."""
     values = parse_or_none(theirs), parse_or_none(mine)
     if None in values:
         return mine
@@ -39,7 +39,7 @@ def text_on_top(theirs: str, mine: str, touched: Collection[str]) -> str:
 
 def _parts(value: Any, levels: int, part: str = "") -> Iterator[tuple[str, bytes]]:
     members = _members(value, levels)
-    # Of an object or a list, the part is the list of its members' names.
+    # For an object or a list, compare the names and the order of the members.
     yield part, jsonrpc.canonical(value if members is None else [*members])
     below = levels - 1 if isinstance(value, dict) else 0
     for name, member in (members or {}).items():
@@ -47,7 +47,7 @@ def _parts(value: Any, levels: int, part: str = "") -> Iterator[tuple[str, bytes
 
 
 def _members(value: Any, levels: int) -> dict[str, Any] | None:
-    """Return the members of a value by name; None if it counts as one member."""
+    """Return the members of a value by name; None if it cannot be divided."""
     if value is ABSENT:
         return {}
     if levels and isinstance(value, dict):
@@ -67,11 +67,11 @@ def _members(value: Any, levels: int) -> dict[str, Any] | None:
 
 
 def _name_of(entry: Any) -> str:
-    """Return what tells an entry of a list from others; "" if nothing does."""
+    """Return the name that identifies an entry of a list; "" if it has none."""
     if not isinstance(entry, dict):
         return entry if isinstance(entry, str) else ""
     key = next((each for each in NAMES if entry.get(each)), "")
-    # A filter with a fixed value has no parameter: path and comparison name it.
+    # A filter with a fixed value has no parameter: use path and comparison.
     rest = ("lookup", "exclude", "unit") if key == "path" else ()
     return " ".join([key, *(str(entry.get(each, "")) for each in (key, *rest))]).strip()
 
@@ -83,7 +83,7 @@ def _value_on_top(
     old, new = _members(theirs, levels), _members(mine, levels)
     if old is None or new is None or len(types) > 1:
         return mine if touched else theirs
-    # An empty path means that I changed the order.
+    # An empty path means that `mine` changed names or order.
     names = (*new, *old) if [] in touched else (*old, *new)
     paths: dict[str, list[list[str]]] = {name: [] for name in names}
     for name, *rest in filter(None, touched):

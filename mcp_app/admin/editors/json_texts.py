@@ -66,7 +66,7 @@ def parse_strict_json(text: str) -> Any:
 
 
 def _syntax_error(text: str) -> str:
-    """Return our own sentence for what Python's JSON parser says; "" if it reads it."""
+    """Return a sentence about the syntax error in a JSON text; "" if it is valid."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -117,7 +117,7 @@ def check_schema_text(text: str) -> Any:
 
 
 def _with_line_number(message: str, lines: Mapping[Path, int]) -> str:
-    """Prefix a message that names a place with the line of that place."""
+    """If a message names a place, put the line number of that place before it."""
     places = {jsonrpc.path_text(path): line for path, line in lines.items()}
     matches = [
         (len(place), line)

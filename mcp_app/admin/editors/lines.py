@@ -1,7 +1,7 @@
-"""Small forms of which each is a line of a page; nothing empty is among them.
+"""Small forms, each of which is a line of a page; there are no empty lines.
 
-A select with the suffix `-add` adds a line, and `show-remove` names lines to leave out:
-both come with a form that is shown again, so that it needs no script.
+A select with the suffix `-add` adds a line, and `show-remove` names lines to remove.
+Both make the server show the form again, so that no script is needed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OPEN: Final = "show-line"
 
 
 class LineForm(RowForm):
-    """One line; subclasses know its model, and who sees which rows.
+    """One line; the class is made for one model and one user.
 
-    The field `path` is what was chosen to add it.
+    The field `path` has the choice that added the line.
     """
 
     model: ClassVar[OpenModel]
@@ -40,9 +40,9 @@ class LineForm(RowForm):
     max_lines: ClassVar[int]
     """How many lines of this sort one place may have."""
     number = 1
-    """Its place among the lines."""
+    """The position among the lines, counted from 1."""
     is_open = False
-    """Whether the page shows it open: it was added just now, or asked for."""
+    """Whether the page shows the line open: it is new, or the user asked for it."""
     inner: Sequence[Lines] = ()
 
     @classmethod
@@ -53,7 +53,7 @@ class LineForm(RowForm):
         configs: Iterable[Any],
         **members: object,
     ) -> Lines:
-        """Return lines of this sort, whose class has these members."""
+        """Return lines of a subclass that has these class members."""
         make = type(cls.__name__, (cls,), members)
         return Lines(make, data, prefix, configs)
 
@@ -63,12 +63,12 @@ class LineForm(RowForm):
 
     @classmethod
     def initial_line(cls, config: Any) -> dict[str, Any]:
-        """Return what a line shows of a part of a config."""
+        """Return the initial values of a line that shows a part of a config."""
         raise NotImplementedError
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
-        """Return what a line shows that was added for this choice."""
+        """Return the initial values of a new line for this choice."""
         return {"path": path}
 
     def line_config(self) -> Any:
@@ -77,7 +77,7 @@ class LineForm(RowForm):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What it shows, or what was sent if that is right."""
+        """The valid data that were sent, or else the initial values."""
         return self.cleaned_data if self.is_bound else self.initial
 
     @property
@@ -86,14 +86,14 @@ class LineForm(RowForm):
         return (self.is_bound and bool(self.errors)) or not is_right
 
     def label(self) -> str:
-        """Return what people call it."""
+        """Return the label of the line for people."""
         raise NotImplementedError
 
     def legend(self) -> str:
         return self.label()
 
     def value_text(self, name: str) -> str:
-        """Return what was sent for a field, or what it shows."""
+        """Return the sent text of a field, or else its initial value."""
         value = self.data.get(self.add_prefix(name))
         return str(self.initial.get(name, "") if value is None else value)
 
@@ -105,7 +105,7 @@ class LineForm(RowForm):
 
 
 class Lines:
-    """The lines of one sort; `add` is what a select offers for one more."""
+    """The lines of one sort; `add` has the choices for a new line."""
 
     def __init__(
         self,
@@ -146,14 +146,14 @@ class Lines:
             yield make(initial=make.begin_line(str(added)), prefix=prefix)
 
     def add_groups(self) -> Any:
-        """Return what can be added in groups: a label, None for none, and options."""
+        """Return the choices for a new line in groups: a label or None, and options."""
         return forms.Select(choices=self.add).optgroups(self.prefix, [])
 
     def __iter__(self) -> Iterator[LineForm]:
         return iter(self.forms)
 
     def unfold_lines(self, data: Mapping[str, Any]) -> None:
-        """Mark as open the line that was added, and the one that was asked for."""
+        """Mark as open the new line, and the line that the user asked for."""
         for form in self.forms:
             form.is_open = data.get(OPEN) == form.prefix
             for inner in form.inner:
@@ -164,7 +164,7 @@ class Lines:
 
     @property
     def right(self) -> list[LineForm]:
-        """The lines that `configs` are of."""
+        """The lines without errors, in the order of `configs`."""
         return [form for form in self.forms if not form.is_wrong]
 
     @property
@@ -179,9 +179,9 @@ class Lines:
         return [form.line_config() for form in self.right]
 
     def place_problem(self, place: str, message: str) -> bool:
-        """Show what is wrong with a part of `configs`, such as "0.value", at its line.
+        """Show the problem of a part of `configs`, such as "0.value", at its line.
 
-        Returns whether there is one.
+        Return False if no line can show it.
         """
         number, _dot, member = place.partition(".")
         if not number.isdecimal() or int(number) >= len(self.right):
@@ -197,11 +197,11 @@ class Lines:
 
 
 def redrawing_field(label: Label, choices: Sequence[Any] = ()) -> forms.ChoiceField:
-    """Return a select that changes the rest of its line."""
+    """Return a select that shows the line again when it changes."""
     select = Select({"aria-label": label, **REDRAW})
     return forms.ChoiceField(label=label, choices=choices, widget=select)
 
 
 def is_same(one: object, other: object) -> bool:
-    """Return whether two configs are written alike: 1 is neither true nor 1.0."""
+    """Return whether two configs are the same JSON: 1 is neither true nor 1.0."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The config of a query as a form, in which each part is a line of words."""
+"""The config of a query as a form: each part is a line in words."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class LookupSheet(OneFormSheet):
-    """The config of the kind `query`; with `one` the answer is one row, for templates.
+    """The config of the kind `query`; with `one`, the answer is one row (templates).
 
-    The form offers values of rows that `user`, who fills it in, can see.
+    `user` fills in the form, which offers only values of rows that this user can see.
     """
 
     row_template = "mcp_app/widgets/lookup.html"
@@ -81,7 +81,7 @@ class LookupSheet(OneFormSheet):
 
 
 def typed_query(sent: EditorInput) -> tuple[JsonObject, list[str]]:
-    """Return the typed config without its wrong lines, and the labels of these."""
+    """Return the typed config without the wrong lines, and the labels of those."""
     if not sent.result.problem:
         return parse_or_none(sent.result.text) or {}, []
     rows = sent.submitted_rows
@@ -125,7 +125,7 @@ _PARTS: Final = {
     ROWS: ("answer", "limit", "columns", "count", "filters", "lists", "order", TOTALS),
     GROUPS: ("answer", "limit", "group_order", "filters", "group_by", "measures"),
 }
-"""Fields and lines of the page by the answer; "" if no model is chosen."""
+"""Fields and lines of the page, by kind of answer; "" if no model is chosen."""
 
 
 class LookupForm(OneForm):
@@ -226,7 +226,7 @@ class LookupForm(OneForm):
         choices = [*labels.items()]
         usual = next(iter(text.usual_order()), "")
         if usual and self.sorted_by != usual:
-            # Nobody chose this order: it follows from groups and numbers.
+            # Offer the usual order as "": it follows from groups and numbers.
             choices = [("", labels.pop(usual)), *labels.items()]
         cast("forms.Select", self.fields["group_order"].widget).choices = choices
         self.initial["group_order"] = self.sorted_by
@@ -234,7 +234,7 @@ class LookupForm(OneForm):
     # -- what the page shows
 
     def model_meta(self) -> Any:
-        """Return the model's `_meta`, which names one row and several."""
+        """Return the model's `_meta`, with its names in singular and plural."""
         return None if self.row_model is None else self.row_model.model._meta
 
     def owner_name(self) -> str:
@@ -244,7 +244,7 @@ class LookupForm(OneForm):
         return "".join(str(each.model._meta.verbose_name) for each in [*owners][:1])
 
     def column_groups(self) -> list[tuple[str | None, list[dict[str, Any]], bool]]:
-        """Return the boxes for columns in groups, and whether one is ticked."""
+        """Return the boxes for columns in groups, each with whether a box is ticked."""
         shown = self["columns"]
         widget = cast("forms.SelectMultiple", shown.field.widget)
         groups = widget.optgroups(shown.html_name, shown.value() or [])
@@ -259,7 +259,7 @@ class LookupForm(OneForm):
         return [*self.lines.values()]
 
     def full_clean(self) -> None:
-        """Check the query, too, and show each problem at its line."""
+        """Also check the query, and show each problem at its line."""
         super().full_clean()
         if not self.is_bound or self.row_model is None:
             return
@@ -285,7 +285,7 @@ class LookupForm(OneForm):
         self._put_fields(config, values)
         answer = values.get("answer")
         if answer and answer != self.page_answer:
-            # Rows and groups have different orders.
+            # Drop order and limit, which are different for rows and groups.
             members = {k: v for k, v in config.items() if k not in ("order", "limit")}
             return begin_config({**members, "answer": answer}, self.opened, one=False)
         return config
@@ -296,7 +296,7 @@ class LookupForm(OneForm):
         else:
             put_columns(config, values.get("columns", ()))
         if self.one:
-            # Until it is sent, the form changes nothing of the stored config.
+            # An unsent form must not change the stored config.
             put_member(config, "answer", ONE if self.is_bound else config.get("answer"))
             return
         put_limit(config, values.get("limit"), self._usual_limit)

@@ -26,17 +26,17 @@ from mcp_app.kinds.query.scoping import MAX_PATH_STEPS, Hop, Use
 from mcp_app.protocol.json_types import JsonObject
 
 Choices: TypeAlias = list[Any]
-"""Pairs of a value and its label, also in groups, as Django's fields take them."""
+"""Pairs of a value and its label, also in groups, as in Django's `choices`."""
 Pairs: TypeAlias = list[tuple[str, str]]
 Entries: TypeAlias = Callable[[str, str, OpenField], Pairs]
-"""Returns the choices that a field gives, with their labels, by its path and label."""
+"""Takes a path, a label and a field; returns its choices with labels."""
 NONE: Final = ("", "---------")
 
 
 def _groups_of(
     model: OpenModel, opened: OpenModels, use: Use, way: tuple[Hop, ...] = ()
 ) -> Iterator[tuple[tuple[Hop, ...], list[OpenField]]]:
-    """Yield the model's own fields, then those that its relations to one lead to."""
+    """Yield the model's own fields, then those of models behind to-one relations."""
     here = way[-1].model if way else model
     fields = [*(here.fields if use == "fields" else here.filters).values()]
     to_many = FieldKind.TO_MANY if use == "fields" else None
@@ -45,7 +45,7 @@ def _groups_of(
     for field in fields if len(way) + 1 < MAX_PATH_STEPS else ():
         if field.kind is FieldKind.TO_ONE:
             target = opened.get(field.target_model._meta.label)
-            # A way back to the same model offers nothing new.
+            # Do not follow relations back to a model on the way.
             if target is not None and target.label not in before:
                 yield from _groups_of(model, opened, use, (*way, Hop(field, target)))
 
@@ -57,7 +57,7 @@ def grouped_choices(
     chosen: Sequence[str] = (),
     use: Use = "fields",
 ) -> Choices:
-    """Return choices in groups, and what was chosen and is not there any more."""
+    """Return choices in groups, then chosen ones that are no longer open."""
     choices: Choices = []
     offered: set[str] = set()
     for way, fields in _groups_of(model, opened, use):
@@ -66,7 +66,7 @@ def grouped_choices(
         entries: Pairs = []
         for field in fields:
             path = f"{prefix}{field.name}"
-            # The text of a relation is the relation itself, which is offered before it.
+            # A relation is shown by this text, and is offered itself: do not repeat it.
             is_twice = way and use == "fields" and field.name == way[-1].model.text
             if is_twice and not any(each.endswith(path) for each in chosen):
                 continue
@@ -99,11 +99,11 @@ def filter_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 _READY_PERIODS: Final = ("this_month", "from_now_on")
 _MAX_READY: Final = 12
-"""Values of a choice that may be left out at once; more would bury the fields."""
+"""Fields with more choices get no ready filters: the list would be too long."""
 
 
 def ready_filters(field: OpenField) -> Iterator[tuple[str, JsonObject]]:
-    """Yield what most ask of a field with a fixed value: its words, and the filter."""
+    """Yield common filters with a fixed value: their words, and the config."""
     if field.kind in DATES:
         for each in _READY_PERIODS:
             yield period_label(each), {"lookup": "period", "value": each}
@@ -117,7 +117,7 @@ def ready_filters(field: OpenField) -> Iterator[tuple[str, JsonObject]]:
 
 
 READY: Final = "="
-"""Between a path and the value of a filter that is ready."""
+"""Separates the path and the value of a ready filter."""
 
 
 def filter_and_ready_entries(path: str, label: str, field: OpenField) -> Pairs:
@@ -138,7 +138,7 @@ def sort_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 
 def both_directions(name: str, label: str, kind: FieldKind | None) -> Pairs:
-    """Return both orders by what has this name."""
+    """Return the ascending and the descending order by this name."""
     words, orders = gettext("%(field)s, %(direction)s"), []
     for value, descending in ((name, False), (f"-{name}", True)):
         direction = direction_label(kind, descending=descending)
@@ -165,12 +165,12 @@ def measure_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 
 NOT: Final = "-"
-"""Stands before a lookup: rows that fit are left out."""
+"""Prefix of a lookup: the filter excludes the rows that match."""
 NOT_EMPTY: Final = f"{NOT}{EMPTY}"
 _EXCLUDED: Final = frozenset(
     {FieldKind.CHOICE, FieldKind.TO_ONE, FieldKind.TO_MANY, FieldKind.KEY}
 )
-"""Kinds of which a filter may leave out values."""
+"""Kinds of fields whose filters may exclude values."""
 
 
 def comparison_choices(field: OpenField, chosen: str = "") -> Choices:

@@ -1,4 +1,4 @@
-"""The filters of a query: one line for each, which says in words what it does."""
+"""The filters of a query: each is a line that says in words what it does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 BY_CLIENT, FIXED = "client", "fixed"
 BY_ROW: Final = ("exact", "in")
-"""Comparisons whose fixed values are rows, if they are of a relation."""
+"""Comparisons of a relation whose fixed values are rows."""
 
 
 def check_name(name: str) -> None:
@@ -78,7 +78,7 @@ class FilterForm(LineForm):
     required = forms.BooleanField(label=_("Clients must say it"), required=False)
     description = LinesField(label=_("Description"), rows=1)
     is_unfinished = False
-    """Whether nobody could write the value yet: the line has just asked for it."""
+    """Whether the line has just shown the input, so that the value is missing."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class FilterForm(LineForm):
         if data is not None:
             was, path = (str(data.get(f"{prefix}-{e}", "")) for e in ("was", "path"))
             if was not in ("", path) and self._resolve_path(path):
-                # Choices for another field are dropped.
+                # The line now has another field: drop the old choices.
                 data, initial = None, self.begin_line(path)
         super().__init__(data, prefix=prefix, initial={**(initial or {})})
         path, code = self.value_text("path"), self.value_text("lookup")
@@ -100,7 +100,7 @@ class FilterForm(LineForm):
         self.code, self.comparison = code, code.lstrip(NOT)
         self.excludes = code.startswith(NOT) and code != NOT_EMPTY
         self.is_fixed = code == NOT_EMPTY or self.value_text("source") == FIXED
-        # What the value is asked for: the page sends it back.
+        # The page sends this back, to show for which comparison it asked a value.
         self.seen = f"{code} {self.is_fixed}"
         self.resolved = found = self._resolve_path(path)
         is_row = found is not None and found.stand_in and not path.endswith(PK)
@@ -233,7 +233,7 @@ class FilterForm(LineForm):
 
     @cached_property
     def suggestions(self) -> Sequence[str] | None:
-        """Texts of rows to offer, where the line is open and a value is a row."""
+        """Texts of rows to offer if the line is open and its value is a row."""
         if not (self.resolved and self.asks_row and (self.is_open or self.is_wrong)):
             return None
         typed = str((self["value"].value() if self.is_bound else None) or "")
@@ -298,7 +298,7 @@ class FilterForm(LineForm):
 
 
 def is_representable(config: JsonObject) -> bool:
-    """Return whether inputs can show the value of a filter: its form alone counts."""
+    """Return whether inputs can show a filter's value, valid or not."""
     value, lookup = config.get("default", config.get("value")), config["lookup"]
     if lookup == EMPTY and config.get("exclude"):
         return False

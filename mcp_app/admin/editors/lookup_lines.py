@@ -130,7 +130,7 @@ class MeasureLine(ChoiceLine):
 
 
 class ListLine(LineForm):
-    """The rows that a relation to many leads to, with filters of their own."""
+    """The rows behind a to-many relation, with their own filters."""
 
     max_lines = 3
 
@@ -234,7 +234,7 @@ def usual_name(path: str, model: OpenModel) -> str:
 
 
 def usual_columns(model: OpenModel, owner: OpenModel | None = None) -> list[str]:
-    """Return the first fields of a model, without the key that points to `owner`."""
+    """Return the first fields of a model, without the relation to `owner`."""
     return [
         name
         for name, field in model.fields.items()

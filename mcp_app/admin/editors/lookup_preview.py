@@ -1,4 +1,4 @@
-"""What a query would give now to who looks at its form, and what it needs."""
+"""What a query would return now to the user of its form, and what it needs."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ MAX_ROWS: Final = 5
 MAX_GROUPS: Final = 10
 SECONDS: Final = 5
 MAX_BYTES: Final = 20_000
-"""How many rows are shown."""
+"""Limits of a preview: rows, groups, seconds, and bytes of the rows."""
 _turns: Final[defaultdict[Any, Lock]] = defaultdict(Lock)
-"""By person: each has one preview at a time in a process."""
+"""A lock for each user: a process runs one preview per user at a time."""
 
 
 def preview_of(
     config: JsonObject, opened: OpenModels, user: Person, *, may_read: bool = True
 ) -> Mapping[str, Any]:
-    """Return the context of the panel: what is needed, whose rows, and the first ones.
+    """Return the context of the panel: permissions, models, and the first rows.
 
-    The config fits the `SCHEMA`, or is empty. What clients may say counts as not said.
+    The config fits the `SCHEMA`, or is empty. Parameters have only their defaults.
     """
     if not config:
         return {}
@@ -55,7 +55,7 @@ def preview_of(
     names = {f"{app}.{codename}": name for app, codename, name in columns}
     context = {
         "sentence": QueryText(config, opened).sentence(),
-        # Without a name it is shown as it is written.
+        # If a permission does not exist, show it as written.
         "needs": [names.get(each, each) for each in needed],
         "scopes": [*query.models.values()],
     }

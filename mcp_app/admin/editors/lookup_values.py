@@ -34,7 +34,7 @@ logger = logging.getLogger("mcp_app.kinds")
 Person = AbstractUser | AnonymousUser | None
 
 MAX_TICKS: Final = 12
-"""Choices that are shown as boxes; more are a list."""
+"""The greatest number of choices shown as boxes; more are a list."""
 YES_NO: Final = ((True, _("yes")), (False, _("no")))
 PK: Final = ".pk"
 REDRAW: Final = {"data-mcp-redraw": "config"}
@@ -43,7 +43,7 @@ REDRAW: Final = {"data-mcp-redraw": "config"}
 
 
 class Select(forms.Select):
-    """Has no template for each option: of thousands that takes seconds."""
+    """Renders options without a template each: thousands would take seconds."""
 
     template_name = "mcp_app/widgets/select.html"
 
@@ -53,7 +53,7 @@ class SelectMultiple(forms.SelectMultiple):
 
 
 class SeveralInputs(forms.MultipleHiddenInput):
-    """An input for each line of a text, and one more, all of one name."""
+    """An input for each line of a text, and an empty one, all with the same name."""
 
     input_type = "text"
 
@@ -65,7 +65,7 @@ class SeveralInputs(forms.MultipleHiddenInput):
         inputs = context["widget"]["subwidgets"]
         for each in inputs:
             each["type"] = self.input_type
-        # The label is that of the first one.
+        # The label belongs to the first input.
         inputs[0]["attrs"]["id"] = context["widget"]["attrs"]["id"]
         return context
 
@@ -81,11 +81,11 @@ def several_widget(choices: Sequence[Any], label: Label) -> forms.Widget:
 
 
 # -- fields ----------------------------------------------------------------------------
-# Their values are JSON, None for nothing.
+# The cleaned values are JSON; None means no value.
 
 
 class NumberField(forms.FloatField):
-    """A number, which is a whole one if it can be."""
+    """A number: an int if it has no fraction, else a float."""
 
     def to_python(self, value: Any) -> Any:
         number = super().to_python(value)
@@ -93,7 +93,7 @@ class NumberField(forms.FloatField):
 
 
 class DayField(forms.DateField):
-    """A date as JSON has it."""
+    """A date, whose value is a text such as "2026-01-31"."""
 
     widget = forms.DateInput({"type": "date"})
 
@@ -103,7 +103,7 @@ class DayField(forms.DateField):
 
 
 class ListField(TextsField):
-    """The lines of an area, or the texts of several inputs, each as `item` reads it."""
+    """Lines of an area, or texts of several inputs, each cleaned by `item`."""
 
     def __init__(self, item: forms.Field, **options: Any) -> None:
         super().__init__(**options)
@@ -161,7 +161,7 @@ def _field_of_one(schema: Mapping[str, Any], **options: Any) -> forms.Field:
 def _choices_of(
     path: Path, lookup: str, schema: Mapping[str, Any]
 ) -> Sequence[tuple[Any, Label]]:
-    """Return the values that fit if they are few, with what they are called."""
+    """Return the possible values with labels, or () if there is no fixed list."""
     if lookup == "period":
         return [(each, period_label(each)) for each in PERIODS]
     if "enum" in schema:
@@ -170,10 +170,10 @@ def _choices_of(
 
 
 def schema_of(path: Path, lookup: str) -> Mapping[str, Any]:
-    """Return the JSON Schema of a value; of a range the one of an end."""
+    """Return the JSON Schema of a value; for a range, the schema of one end."""
     if path.stand_in == TEXT:
         lookup = IN_ANY_CASE.get(lookup, lookup)
-    # Staff choose days; moments are for clients, and JSON.
+    # Staff choose days here; only clients and JSON can give a time of day.
     is_day = lookup in ENDS and path.field.kind is FieldKind.DATETIME
     return {"format": "date"} if is_day else value_schema(path.field, lookup)
 
@@ -183,7 +183,7 @@ def schema_of(path: Path, lookup: str) -> Mapping[str, Any]:
 MAX_SUGGESTED: Final = 50
 MAX_CANDIDATES: Final = 5
 MAX_NAMESAKES: Final = 1_000
-"""Rows that are looked at for the texts of one value."""
+"""Rows that are read to find the texts of one value."""
 SECONDS: Final = 1.0
 
 
@@ -197,12 +197,12 @@ class RowTexts:
         self._user = user
 
     def suggest(self, path: Path, typed: str = "") -> list[str]:
-        """Return texts of rows, of those that hold what was typed."""
+        """Return texts of rows that contain the typed text."""
         rows = self._read_rows(path, MAX_SUGGESTED, "icontains", [typed])
         return [*dict.fromkeys(text for _key, text in rows if text)]
 
     def texts_of(self, path: Path, keys: Sequence[Any]) -> list[str]:
-        """Return the texts that stand for the keys, [] unless all do so alone."""
+        """Return the texts for the keys, [] unless each text names exactly one row."""
         rows = self._read_rows(path, len(keys), "", keys)
         by_key = {plain_to_json(key): text for key, text in rows}
         texts = [by_key.get(key, "") for key in keys]
@@ -240,7 +240,7 @@ class RowTexts:
         return str(sentence % details)
 
     def _near(self, path: Path, text: str) -> list[str]:
-        """Return texts that hold what was typed, or begin alike."""
+        """Return texts that contain the typed text, or its first letters."""
         for part in (text, text[:3], text[:2]):
             if part and (texts := self.suggest(path, part)):
                 return [visible(each) for each in texts[:MAX_CANDIDATES]]
@@ -249,7 +249,7 @@ class RowTexts:
     def _read_rows(
         self, path: Path, limit: int, lookup: str, values: Sequence[object]
     ) -> list[tuple[Any, str]]:
-        """Return keys and texts of rows with one of these texts; keys for no lookup."""
+        """Return (key, text) of rows that match a value; without a lookup, by key."""
         model, key = path.owner, path.end_field.key_column
         field = model.fields.get(model.text)
         needed = {model.permission, "" if field is None else field.permission} - {""}
@@ -266,9 +266,9 @@ class RowTexts:
                 pairs = rows.values_list(key, column)[:limit]
                 return [(value, str(text)) for value, text in pairs]
         except Exception as error:
-            # A function of the site may raise anything; what was typed is no key, then.
+            # A function of the site may raise anything: treat it as no match.
             logger.exception("The rows of %s cannot be read.", model.label)
             if isinstance(error, TimeIsUp):
-                # Ask no more: the next query may take as long.
+                # Stop querying: the next query may take as long.
                 self._user = None
             return []

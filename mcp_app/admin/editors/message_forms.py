@@ -40,7 +40,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Label]]] = {
         **dict.fromkeys(("title", "description", "mime_type"), ""),
     },
 }
-"""The columns of each kind, with what is said if one is empty that it needs."""
+"""The columns of each kind, with the error if a required one is empty, or ""."""
 
 
 class MessageForm(RowForm):
@@ -93,7 +93,7 @@ class MessageForm(RowForm):
 
     def clean_mime_type(self) -> str:
         media_type = str(self.cleaned_data["mime_type"])
-        # It may contain placeholders, whose values are not known yet.
+        # With placeholders, the final media type is not known yet.
         if "{{" not in media_type and (problem := media_type_problem(media_type)):
             raise ValidationError(problem)
         return media_type

@@ -2,7 +2,7 @@
 
 A row is one message: a text, an image or audio file, the contents of a resource, or a
 link to one. Anything else raises `NotRepresentable`, and staff edit it as JSON. The
-answer of a text tool is such rows, too: a text, a file, or both.
+answer of a text tool has the same rows: a text, a file, or both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MESSAGE_MEDIA: Final = ("image", "audio")
 MAX_MESSAGES: Final = 40
 
 _EMPTY: Final = {"role": "user"}
-"""Members that say nothing."""
+"""Members with the values that mean the same as a missing member."""
 _MEMBERS: Final = {
     "upload": "upload",
     "mime_type": "mimeType",
@@ -36,7 +36,7 @@ _MEMBERS: Final = {
     "title": "title",
     "description": "description",
 }
-"""The columns of a row that are one line, and the members that have them."""
+"""The columns of a row that are one line, and the members that store them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Message:
 
 
 def is_media_type(media_type: str) -> bool:
-    """Return whether such a file is a block of its own, which needs no URI."""
+    """Return whether a file of this type is a content block that needs no URI."""
     return media_type.partition("/")[0] in MESSAGE_MEDIA
 
 
@@ -103,7 +103,7 @@ def _parse_message(item: Any, number: int) -> Message:
 def config_of(
     rows: Iterable[Message], base: Mapping[str, Any] | None = None
 ) -> JsonObject:
-    """Return the config of rows; a row that says the same as before keeps its JSON."""
+    """Return the config of rows; a row with the same meaning keeps its JSON."""
     before = (base or {}).get("messages", ())
     former = {str(number): message for number, message in enumerate(before)}
     return {
@@ -142,7 +142,7 @@ def config_of_answer(text: str, file: Message | None) -> JsonObject:
 
 
 def fields_of_answer(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return `text` and `file` of an answer; None if they do not say all of it."""
+    """Return `text` and `file` of an answer; None if it has other content."""
     blocks = config.get("content")
     if not blocks or not isinstance(blocks, list):
         return None

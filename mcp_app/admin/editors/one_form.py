@@ -16,7 +16,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class OneForm(RowForm):
-    """The form; `base` is the value that it shows, which may have other members."""
+    """The form; `base` is the shown value, which may have members without fields."""
 
     wrong_row: ClassVar[Any] = _("An entry has an error.")
 
@@ -29,7 +29,7 @@ class OneForm(RowForm):
         raise NotImplementedError
 
     def build_config(self) -> JsonObject:
-        """Return the value that the page makes, which is valid."""
+        """Return the config that the valid page describes."""
         raise NotImplementedError
 
     def make_rows(self, formset: type[Rows], name: str, initial: Initial) -> Rows:
@@ -59,7 +59,7 @@ class OneForm(RowForm):
 
 
 def put_member(config: JsonObject, name: str, value: Any) -> None:
-    """Set a member, or leave it out where it says nothing."""
+    """Set a member; remove an empty one, unless it is stored like that."""
     if value or (name in config and value == config[name]):
         config[name] = value
     else:
@@ -102,7 +102,7 @@ class OneFormSheet(JsonEditor):
     def __init__(
         self, form: type[OneForm], schema: JsonObject, **options: object
     ) -> None:
-        """Take the form, members of its class, and the JSON Schema of the config."""
+        """Take the form class, the config's JSON Schema, and more class members."""
         self._schema = schema
         self.formset = forms.formset_factory(  # type: ignore[misc, assignment]
             type(form.__name__, (form,), options),

@@ -48,7 +48,7 @@ from mcp_app.interface.rules import PARAMETER, text_problem, visible
 from mcp_app.protocol.json_types import JsonObject
 
 MAX_PARAMETERS: Final = 40
-"""More rows would come near Django's limit of 1,000 fields in a form."""
+"""With more rows, a form comes near Django's limit of 1,000 fields."""
 
 _SHAPE_MEMBERS: Final = ("type", "format", "contentMediaType", "items")
 _REST: Final = ("title", "deprecated", "readOnly", "writeOnly", "$comment")
@@ -56,7 +56,7 @@ _REST: Final = ("title", "deprecated", "readOnly", "writeOnly", "$comment")
 _OF_ALL: Final = ("type", "properties", "required", "additionalProperties")
 _REST_OF_ALL: Final = ("$schema", "title", "description", "$comment")
 _EMPTY: Final = {"description": "", "pattern": "", "uniqueItems": False, "examples": []}
-"""Members that say nothing."""
+"""Members with the values that mean the same as a missing member."""
 
 
 def parameters_of(schema: Mapping[str, Any]) -> list[Parameter]:
@@ -131,7 +131,7 @@ def _choice_of(option: object) -> Choice:
 
 
 def _typed_value(kind: str, value: object) -> Any:
-    """Return the value that staff type for this one; MISSING if there is none."""
+    """Return the value after typing it as text; MISSING if that is impossible."""
     try:
         return value_of_text(kind, text_of_value(kind, value))
     except ValueError:
@@ -143,7 +143,7 @@ def _typed_line(text: object) -> str:
 
 
 def _property_schema(stored: JsonObject, row: Parameter) -> JsonObject:
-    """Return what a row writes in the place of a property, or of {}."""
+    """Return the schema of a row; `stored` is the property it replaces, or {}."""
     rest: JsonObject = {member: stored[member] for member in _REST if member in stored}
     return {**rest, **property_of(row)}
 
@@ -172,10 +172,10 @@ def schema_of(
 
 
 def summaries(schema: Mapping[str, Any]) -> list[Parameter]:
-    """Return a row for each property of any schema, with all that is known of it.
+    """Return a row for each property of any schema, to show it.
 
-    For display only: hidden characters are made visible. `type` is one of TYPES or
-    JSON's; a property without a type has the type "json".
+    Hidden characters are made visible. `type` is one of TYPES or a type of JSON; a
+    property without a type has the type "json".
     """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
@@ -316,7 +316,7 @@ class ParameterForm(RowForm):
 
 
 class ParameterSheet(JsonEditor):
-    """An input schema; `own` is that of the tool's function."""
+    """An input schema; `own` is the schema of the tool's function."""
 
     formset = formset_class_of(ParameterForm, MAX_PARAMETERS)
     row_template = "mcp_app/widgets/parameter.html"
@@ -358,7 +358,7 @@ class ParameterSheet(JsonEditor):
 
 
 def _initial_row(row: Parameter) -> dict[str, Any]:
-    """Return what the fields of a row show: texts, where something is typed."""
+    """Return the initial values of a row's fields; typed values are texts."""
     return {
         **{column.name: getattr(row, column.name) for column in fields(row)},
         "row": row,

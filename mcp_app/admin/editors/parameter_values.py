@@ -1,6 +1,6 @@
-"""A parameter as a row of a table: its types, limits and JSON Schema, and its values.
+"""A parameter as a row of a table: its types, limits, JSON Schema and values.
 
-Values are as staff type them into one line.
+Staff type each value into one line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Number: TypeAlias = "int | float"
 
 
 MISSING: Final = object()
-"""Says that there is no default or example; null would be a value."""
+"""Stands for a missing default or example; None would be the value null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Choice:
 class Parameter:
     """One row of the table.
 
-    `least` and `most` limit the value, the number of characters or of entries,
-    depending on the type. `was` is the name of the parameter in the schema.
+    Depending on the type, `least` and `most` limit the value, the number of characters
+    or the number of entries. `was` is the name of the parameter in the schema.
     """
 
     name: str
@@ -63,7 +63,7 @@ LISTS: Final = ("choices", "texts", "integers", "numbers")
 CHOOSING: Final = ("choice", "choices")
 PATTERNED: Final = ("text", "long")
 
-# What distinguishes the types, without limits and descriptions.
+# The schema of each type, without limits and descriptions.
 SHAPES: Final[Mapping[str, JsonObject]] = {
     "text": {"type": "string"},
     "long": {"type": "string", "contentMediaType": "text/plain"},
@@ -89,7 +89,7 @@ _VALUES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("number", "numbers"), (int, float)),
     "boolean": (bool,),
 }
-"""Of what type a value is, or each of its entries, if that is no text."""
+"""The Python types of a value, or of its entries; texts for any other type."""
 
 
 def limit_keywords(kind: str) -> tuple[str, str] | None:
@@ -174,7 +174,7 @@ OTHER_LABELS: Final[dict[str, Label]] = {
 
 
 def value_of_text(kind: str, text: str) -> object:
-    """Parse a typed value; "" is no value. The ValueError is a sentence.
+    """Parse a typed value; "" means no value. The message of ValueError is a sentence.
 
     Text in double quotes is parsed as JSON, so that `""` means the empty string.
     """

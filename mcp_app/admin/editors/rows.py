@@ -20,9 +20,9 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class CompositeWidget(forms.Widget):
-    """Passes its value to the template unchanged; no single input gets the label.
+    """Passes its value to the template unchanged; the label belongs to no single input.
 
-    `there` is the suffix of an input that every page with the widget sends.
+    `there` is the suffix of an input that a page always sends if it has the widget.
     """
 
     use_fieldset = True
@@ -43,7 +43,7 @@ class CompositeWidget(forms.Widget):
 
 
 class NotRepresentable(Exception):
-    """A value says more than a table can show; the message names what and where."""
+    """A table cannot show a value without loss; the message names the member."""
 
 
 def area_text(text: object) -> str:
@@ -54,9 +54,9 @@ def area_text(text: object) -> str:
 def check_same(
     stored: JsonObject, written: JsonObject, empty: JsonObject, where: str
 ) -> None:
-    """Raise `NotRepresentable` unless what a row writes is the value that it shows.
+    """Raise `NotRepresentable` if a row would write another value than the stored one.
 
-    `empty` are the members that say nothing, with these values.
+    `empty` has members, with the values that mean the same as a missing member.
     """
     member = _differing_member(stored, written, empty)
     if member is not None:
@@ -66,7 +66,7 @@ def check_same(
 def stored_or_written(
     stored: JsonObject, written: JsonObject, empty: JsonObject
 ) -> JsonObject:
-    """Return the stored value, as it is, if a row writes the same."""
+    """Return the stored value if the row means the same, else the written one."""
     member = _differing_member(stored, written, empty)
     return stored if member is None else written
 
@@ -90,7 +90,7 @@ def _differing_member(
 # -- rows ------------------------------------------------------------------------------
 
 SHOW: Final = "show-"
-"""With this begin names of what shows a form again without saving it."""
+"""Prefix of inputs that show the form again without saving it."""
 SPARE: Final = 2
 """Empty rows at the end, for browsers without JavaScript."""
 MAX_ROWS: Final = 40

@@ -1,4 +1,4 @@
-"""Fields for values that a JSON Schema describes, and reading what was typed.
+"""Fields for values that a JSON Schema describes, and how they are read.
 
 Each property has a field that fits its type, or an area for JSON.  An empty field is
 not sent; if it is required and may be null, it is sent as null.
@@ -40,25 +40,25 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.site_time import local_date
 
 AREAS: Final = ("json", "long")
-"""The types that have an area of several lines."""
+"""The kinds of fields that are text areas."""
 OF_ALL: Final = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "patternProperties"}
 )
-"""Members on top of a schema for which fields of single properties say too little."""
+"""Top-level members of a schema that single fields cannot express."""
 OWN: Final = OF_ALL | {"enum", "const", "properties", "prefixItems"}
-"""Members of a property that its type alone does not say."""
+"""Members of a property that its type does not express."""
 MAX_TICKS: Final = 12
-"""Choices that are ticks; more are a list."""
+"""The greatest number of choices shown as boxes; more are a list."""
 MAX_ABOUT: Final = 1_000
-"""Characters of a description: one may name thousands of choices."""
+"""Characters of a description: some name thousands of choices."""
 NULL: Final = {"type": "null"}
 DECIMAL: Final = [{"type": "number"}, {"type": "string"}]
-"""What a decimal number may be."""
+"""The `anyOf` of a decimal number."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Option:
-    """A choice: its value in the page, the text that people read, what it sends."""
+    """A choice: its value in the page, its shown text, and the JSON value it sends."""
 
     value: str
     text: str
@@ -83,7 +83,7 @@ class Field:
     about: str = ""
     limits: str = ""
     left_out: str = ""
-    """What counts if it is not sent."""
+    """The default, which counts if the field is not sent."""
     value: str = ""
     options: Sequence[Option] = ()
     schema: str = ""
@@ -99,12 +99,12 @@ class Field:
 
     @property
     def input_mode(self) -> str:
-        """Which keys a screen shows; "" for letters."""
+        """The input mode of an on-screen keyboard; "" for letters."""
         return {"integer": "numeric", "number": "decimal"}.get(self.kind, "")
 
     @property
     def hint(self) -> str:
-        """Its limits, and its type if the field does not show that."""
+        """The limits of the value, and its type if the input does not show that."""
         has_plain_input = self.options or self.kind in ("text", "long", "date")
         commas = _("commas between them") if self.kind in LISTS else ""
         words = [type_label(self.kind), commas] if not has_plain_input else []
@@ -112,7 +112,7 @@ class Field:
 
 
 class Unreadable(Exception):
-    """Some fields cannot be read; `fields` are all of them, with the sentences."""
+    """Some fields cannot be read; `fields` are all fields, with error messages."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         super().__init__("Some fields cannot be read.")
@@ -124,8 +124,8 @@ def fields_of(
 ) -> list[Field] | None:
     """Return a field for each property, filled in with its example.
 
-    Those of a question are filled in with defaults, as clients do
-    (client/elicitation).  None if only the whole can be given as JSON.
+    The fields of a question are filled in with defaults, as clients do
+    (client/elicitation).  None if only JSON can express the whole object.
     """
     properties = schema.get("properties", {})
     if not isinstance(properties, dict) or OF_ALL & schema.keys():
@@ -151,7 +151,7 @@ def _property_field(
     if is_question:
         preset, default = default, MISSING
     field = Field(
-        # A property may be called as any other input of the form.
+        # Hash the name: a property may have the name of another input of the form.
         name=f"{prefix}{sha256(name.encode()).hexdigest()[:12]}",
         key=name,
         label=visible(name) or '""',
@@ -176,7 +176,7 @@ def _property_field(
 def _without_null(about: object) -> tuple[JsonObject, bool]:
     """Return the members of a property without null, and whether it may be null.
 
-    A decimal number, which may be a text, too, is a number.
+    A decimal number, which may be sent as a number or a text, becomes a number.
     """
     members = dict(about) if isinstance(about, dict) else {"const": about}
     options, types = members.get("anyOf"), members.get("type")
@@ -192,7 +192,7 @@ def _without_null(about: object) -> tuple[JsonObject, bool]:
 
 
 def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
-    """Return which kind of field takes a property, and its choices."""
+    """Return the kind of field for a property, and its choices."""
     items = members.get("items", {})
     for kind, within in (("choice", members), ("choices", items)):
         if options := [*_options_of(within)]:
@@ -204,7 +204,7 @@ def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
     if items:
         whole["items"] = {"type": items.get("type")}
     yes_and_no = Option("yes", _("yes"), sends=True), Option("no", _("no"), sends=False)
-    # Other formats are checked when it is run.
+    # A field ignores other formats; the call checks them.
     plain = {name: each for name, each in whole.items() if name in ("type", "items")}
     for shape in (whole, plain):
         for kind, each in SHAPES.items():
@@ -214,9 +214,9 @@ def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
 
 
 def _options_of(schema: object) -> Iterator[Option]:
-    """Yield the choices of a schema; none if a browser changed one of their texts.
+    """Yield the choices of a schema; none if a browser would change one of the texts.
 
-    Clients are asked with titles in `enumNames`, or in options.
+    The titles of an elicitation are in `enumNames`, or in `oneOf` or `anyOf`.
     """
     members = schema if isinstance(schema, dict) else {}
     values, titles = members.get("enum"), members.get("enumNames")
@@ -264,7 +264,7 @@ def _limits_text(kind: str, members: JsonObject) -> str:
 
 
 def fill_in_fields(fields: Sequence[Field], data: QueryDict) -> list[Field]:
-    """Return the fields with what was typed into them."""
+    """Return the fields filled in with the sent texts."""
     filled = []
     for field in fields:
         texts = data.getlist(field.name)
@@ -286,7 +286,7 @@ def with_value(field: Field, value: object) -> Field:
 
 
 def values_of(fields: Sequence[Field]) -> JsonObject:
-    """Return the values by property; what is empty is left out.
+    """Return the values by property, without empty ones.
 
     Raises `Unreadable`.
     """

@@ -1,4 +1,4 @@
-"""What people fill in, with suggestions: arguments of prompts, variables of templates.
+"""Arguments of prompts and variables of templates, with suggestions.
 
 The names of variables come from the template. Suggestions for a name that the template
 no longer has are shown, and kept until somebody empties them.
@@ -79,7 +79,7 @@ _EMPTY: JsonObject = {
     "required": False,
     "suggestions": [],
 }
-"""Members that say nothing."""
+"""Members with the values that mean the same as a missing member."""
 
 
 class ArgumentForm(RowForm):
@@ -120,7 +120,7 @@ def _check_visible(text: str, *, lines: bool) -> str:
 
 
 class ArgumentSheet(JsonEditor):
-    """A list of arguments; `own` are those of the prompt's function."""
+    """A list of arguments; `own` are the arguments of the prompt's function."""
 
     formset = formset_class_of(ArgumentForm)
     row_template = "mcp_app/widgets/argument.html"
@@ -179,7 +179,7 @@ def _initial_row(argument: JsonObject) -> JsonObject:
 
 
 def _argument_json(row: JsonObject) -> JsonObject:
-    """Return what the values of a row write."""
+    """Return the JSON that a row writes."""
     return {name: row[name] for name in ("name", *_EMPTY) if row[name]}
 
 
@@ -187,7 +187,7 @@ def _argument_json(row: JsonObject) -> JsonObject:
 
 
 class VariablesWidget(CompositeWidget):
-    """A text area for each variable; None if the page had none of them."""
+    """A text area for each variable; the value is None if the page had none."""
 
     template_name = "mcp_app/widgets/variables.html"
 
@@ -231,7 +231,7 @@ class VariablesWidget(CompositeWidget):
                     "name": name,
                     "text": "\n".join(suggestions),
                     "count": len(suggestions),
-                    # An unfinished template has no variables: call no name unknown.
+                    # An unfinished template has no variables: then accept every name.
                     "is_known": name in self.variables or not self.variables,
                     "problem": problem_of(name, suggestions),
                 }
@@ -294,8 +294,8 @@ def problem_of(name: str, suggestions: Sequence[str]) -> str:
 
 
 def _suggestions_by_name(stored: str) -> dict[str, list[str]]:
-    """Return the stored suggestions as the page shows them; {} if no form can have
-    written them."""
+    """Return the stored suggestions as the page shows them; {} if the stored JSON
+    has another shape."""
     try:
         by_name = suggestions_from_json(parse_json(stored or "{}"))
     except ValueError:

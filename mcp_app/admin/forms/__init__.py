@@ -71,11 +71,11 @@ FORMS: Final[Mapping[type[DefinitionRow], Form]] = {
     Prompt: PromptForm,
     EventType: EventTypeForm,
 }
-"""What the forms of all kinds share."""
+"""The base form of each model's definitions, whatever their kind."""
 
 
 def kinds_for(model: type[DefinitionRow]) -> Mapping[str, Kind]:
-    """Return the kinds that such definitions can have, by their keys."""
+    """Return the kinds that definitions of this model can have, by their keys."""
     kinds = usable_kinds(mcp).items()
     return {key: kind for key, kind in kinds if DEFINITIONS[model] in kind.examples}
 

@@ -44,7 +44,7 @@ TEXT: Final = "arguments"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Arguments:
-    """What the page asks for: fields, or a JSON object in `text`.
+    """The arguments on the page: fields, or a JSON object in `text`.
 
     `fields` is None if only JSON can express them; `error` is about `text`.
     """
@@ -56,7 +56,7 @@ class Arguments:
 
     @property
     def parsed_values(self) -> JsonObject:
-        """The arguments; raises `Unreadable`, and ValueError for the text."""
+        """The arguments; raises `Unreadable` for fields, ValueError for the text."""
         if not self.by_json:
             return values_of(self.fields or ())
         value = parse_json(self.text) if self.text.strip() else {}
@@ -68,9 +68,9 @@ class Arguments:
 def arguments_of(
     definition: Definition, data: QueryDict | None = None, files: Sequence[str] = ()
 ) -> Arguments:
-    """Return what is asked for, with what was typed if there is any.
+    """Return the arguments of a definition, filled in with the sent data, if any.
 
-    `files` are the paths of a skill, of which one may be chosen.
+    `files` are the paths of a skill's files; the user may choose one.
     """
     schema = schema_of(definition)
     if files:
@@ -89,7 +89,7 @@ def arguments_of(
 
 
 def with_values(arguments: Arguments, values: JsonObject) -> Arguments:
-    """Return what is asked for, filled in with values: in the fields, if they can."""
+    """Return the arguments filled in with values, as JSON if the fields cannot."""
     fields = [
         with_value(each, values.get(each.key, MISSING))
         for each in arguments.fields or ()
@@ -102,7 +102,7 @@ def with_values(arguments: Arguments, values: JsonObject) -> Arguments:
 
 
 def schema_of(definition: Definition) -> Mapping[str, Any]:
-    """Return the JSON Schema of what a request of a definition is given."""
+    """Return the JSON Schema of the arguments of a definition."""
     if isinstance(definition, ToolDefinition | EventDefinition):
         return definition.input_schema
     if isinstance(definition, PromptDefinition):
@@ -124,7 +124,7 @@ def schema_of(definition: Definition) -> Mapping[str, Any]:
 
 
 def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObject]:
-    """Return the method and the parameters with these values; raises ValueError."""
+    """Return the method and parameters of a request; raises ValueError."""
     if isinstance(definition, ToolDefinition):
         return "tools/call", {"name": definition.name, "arguments": values}
     if isinstance(definition, PromptDefinition):
@@ -143,7 +143,7 @@ def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObj
 
 
 def with_errors(arguments: Arguments, error: Exception) -> Arguments:
-    """Return what was typed, with what is wrong with it."""
+    """Return the typed arguments with error messages."""
     if isinstance(error, Unreadable):
         return Arguments(error.fields, arguments.text, by_json=False)
     message = _("This needs a value.")
@@ -152,6 +152,6 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
         for each in arguments.fields or ()
     ]
     if not arguments.by_json and any(field.error for field in fields):
-        # Without them there is no address to ask for.
+        # Without the variables, the template has no URI to read.
         return Arguments(fields, arguments.text, by_json=False)
     return replace(arguments, error=str(error))

@@ -1,4 +1,4 @@
-"""What the forms of all definitions share, and the forms of the built-in kinds."""
+"""The base of all forms of definitions, and the forms of the built-in kinds."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ WIDGETS: Mapping[str, forms.Widget] = {
 
 
 class FormMeta:
-    """What a form of any model needs as its `Meta`, beside the model."""
+    """The base of each form's `Meta`, which adds the model."""
 
     fields = ()
     widgets = WIDGETS
@@ -97,39 +97,39 @@ class DefinitionForm(WatchedForm[AnyRow]):
         super().__init__(*args, **options)
         self.initial["kind"] = self.KIND
         if "name" in self.fields:
-            # It follows from the title.
+            # An empty name is made from the title.
             self.fields["name"].required = False
         config = self.instance.json("config") or {}
         self._own_files = frozenset(digests_of({"config": config}))
 
     @classmethod
     def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
-        """Return what a new definition can begin with: labels, and what the address
-        of its form says."""
+        """Return the links that begin a new definition: a label, and the query
+        parameters of the form's URL."""
         return [(cls.START, {})]
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
-        """Return the fields to show about the kind of a row with this config."""
+        """Return the fields of the kind, for a row with this config."""
         heading = _("What it does: %(kind)s") % {"kind": name_of_kind(cls.KIND)}
         return Behind(heading, ("config", *cls.BESIDE))
 
     def begun_config(self, member: str) -> str:
-        """Return the row's config; of a new row, the member that its address chose."""
+        """Return the row's config; for a new row, the member that the URL chose."""
         chosen = self.initial.get(member)
         is_new = self.instance.pk is None and chosen
         return written_text({member: str(chosen)}) if is_new else self.instance.config
 
     def typed_config(self) -> JsonObject:
-        """Return the config that drafts are about; it may lack anything."""
+        """Return the config for drafts; it may be incomplete."""
         return {}
 
     def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
-        """Return texts for fields that nobody wrote, by the names of the fields."""
+        """Return generated texts for empty fields, by the names of the fields."""
         return {}
 
     def drafts(self, config: JsonObject | None = None) -> Mapping[str, str]:
-        """Return the drafts of a config, by default of what was typed.
+        """Return the generated texts for a config, by default for the typed one.
 
         Clients read them, so they are in the site's language, not in the editor's.
         """
@@ -138,7 +138,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
             return {name: str(text) for name, text in self.draft_texts(about).items()}
 
     def show_typed(self) -> None:
-        """Let panels and drafts show what was typed, before it may be shown again."""
+        """Show the typed values in panels and drafts, if the form is shown again."""
         for name, text in self.drafts().items():
             if name in self.fields:
                 self.fields[name].widget.attrs["placeholder"] = text
@@ -180,7 +180,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
         stored = self.drafts(self.instance.json("config") or {})
         for name, text in drafts.items():
             values[name] = values.get(name, text) or text
-            # Texts that nobody wrote change with the config: else they would be wrong.
+            # A generated description follows the config, or it would be wrong.
             if name == "description" and values[name] == stored.get(name):
                 values[name] = text
         if values.get("name") == "":
@@ -207,11 +207,11 @@ class DefinitionForm(WatchedForm[AnyRow]):
             self.note = self._with_files("")
 
     def shows_again(self) -> bool:
-        """Return whether the form is shown with what was typed, and not saved."""
+        """Return whether to show the form again with the typed values, unsaved."""
         return any(name.startswith(SHOW) for name in self.data)
 
     def values_again(self) -> dict[str, Any]:
-        """Return the values of the form as it is shown again."""
+        """Return the values of the fields if the form is shown again."""
         return {name: self[name].data for name in self.fields}
 
     def _post_clean(self) -> None:
@@ -228,7 +228,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
         try:
             stored = self.row_definition()
         except KindError as error:
-            # A function whose return annotation cannot become a result, for example.
+            # For example, the return annotation of a function cannot become a result.
             self.add_error(self._visible_field(error.field), error.message)
             return
         for problem in serving_problems(
@@ -256,7 +256,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
 
 class JsonForm(DefinitionForm[AnyRow]):
-    """The form of a kind without one of its own: its config is edited as JSON."""
+    """The form of a kind that has no form: its config is edited as JSON."""
 
     config = JsonField(rows=12)
 
@@ -265,7 +265,7 @@ class ConfigForm(DefinitionForm[AnyRow]):
     """A form whose fields are the members of the config."""
 
     MEMBERS: ClassVar[tuple[str, ...]] = ()
-    """The fields, by their names."""
+    """The names of the members, which are also the names of their fields."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -350,14 +350,14 @@ def function_label(key: str) -> str:
 
 
 class TextForm(DefinitionForm[AnyRow]):
-    """The form of the kind `text`; content beyond its fields is edited as JSON."""
+    """The form of the kind `text`; other content is edited as JSON."""
 
     KIND = "text"
     START = _("Write a text")
     EASY: ClassVar[tuple[str, ...]] = ("text",)
     """The fields that edit a simple config."""
     RICH: ClassVar[tuple[str, ...]] = ("config",)
-    """The fields for a config that those cannot show."""
+    """The fields for a config that the `EASY` fields cannot show."""
     RICH_ADVICE: ClassVar[Label] = BEYOND
     NOT_BOTH: ClassVar[Label] = _("Fill in either the text or this field, not both.")
 
@@ -374,7 +374,7 @@ class TextForm(DefinitionForm[AnyRow]):
 
     @classmethod
     def easy_values(cls, config: JsonObject) -> dict[str, Any] | None:
-        """Return what the easy fields show of a config; None if it says more."""
+        """Return the values of the easy fields; None if they cannot show the config."""
         text = config.get("text", "")
         is_easy = config.keys() <= {"text"} and isinstance(text, str)
         return {"text": text} if is_easy else None
@@ -399,7 +399,7 @@ class TextForm(DefinitionForm[AnyRow]):
         return cleaned
 
     def config_from_fields(self) -> JsonObject | None:
-        """Return the config that the easy fields make; None if they are empty."""
+        """Return the config from the easy fields; None if they are empty."""
         text = self.cleaned_data.get("text")
         return {"text": text} if text else None
 

@@ -1,4 +1,4 @@
-"""The forms of event types: when, on what conditions, and what is told."""
+"""The forms of event types: the change, the conditions, and the sent columns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ChangeForm(LookupForm):
             return
         chosen = {name: self.base.get(name, []) for name in ("on", "watched")}
         self.initial = {**self.initial, **chosen}
-        # What is not open any more stays, with an error, until somebody unticks it.
+        # Show choices that are no longer open, with an error, until they are unticked.
         on = {*model.events, *chosen["on"]}
         self.offer_choices("on", [each for each in WHEN.items() if each[0] in on])
         names = dict.fromkeys((*model.watch, *chosen["watched"]))
@@ -109,7 +109,7 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
     def _preview(
         self, config: JsonObject, left_out: Sequence[Label]
     ) -> Mapping[str, Any]:
-        # A deleted row has nothing to show.
+        # Without columns there is nothing to preview.
         rows = _rows_of(config) if config.get("fields") else {}
         return super()._preview(rows, left_out)
 
@@ -125,7 +125,7 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
 
 
 def _rows_of(config: JsonObject) -> JsonObject:
-    """Return the query of the rows that fit now."""
+    """Return the query for the rows that match now."""
     parts = ("model", "filters", "fields")
     query: JsonObject = {name: config[name] for name in parts if name in config}
     return {**query, "answer": ONE}

@@ -29,7 +29,7 @@ ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
 
 
 class JsonField(forms.CharField):
-    """JSON as text; the stored bytes are kept if nobody changed it."""
+    """JSON as text; if nobody changed it, the stored text is kept exactly."""
 
     def __init__(self, *, rows: int = 5, is_schema: bool = False) -> None:
         widget = forms.Textarea({**ATTRIBUTES, "rows": rows})
@@ -73,7 +73,7 @@ def seconds_of(milliseconds: int) -> str:
 
 
 class SecondsField(forms.DecimalField):
-    """Seconds, for a column of milliseconds; nothing is 0."""
+    """Seconds, for a column of milliseconds; an empty field means 0."""
 
     def __init__(self) -> None:
         limit = Decimal(MAX_MILLISECONDS).scaleb(-3)
@@ -112,7 +112,7 @@ class PlaceholderTextarea(forms.Textarea):
 
 
 class Panel(forms.Widget):
-    """Something to read in the middle of a form; it sends nothing."""
+    """A read-only part in the middle of a form; it sends nothing."""
 
     def __init__(self, template_name: str) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class PanelField(forms.Field):
         self.shows_later(lambda: context)
 
     def shows_later(self, build_context: Callable[[], Mapping[str, Any]]) -> None:
-        """Ask for the context where the panel is rendered, and only there."""
+        """Set a function that builds the context when the panel is rendered."""
         cast("Panel", self.widget).build_context = build_context
 
 
@@ -153,7 +153,7 @@ class PanelField(forms.Field):
 # Form fields for access rules: a permission, groups, and a rule in code.
 
 MOST_OFFERED: Final = 1_000
-"""Permissions that a form lists; others can be typed."""
+"""How many permissions a form lists; others can be typed."""
 _MAX_PERMISSION_LENGTH: Final = 255
 """Characters that the column holds."""
 
@@ -184,7 +184,7 @@ class PermissionField(forms.CharField):
 
     def clean(self, value: Any) -> str:
         name = str(super().clean(value))
-        # The model says how a permission is written.
+        # The model reports a badly written name; check only others here.
         if name != self._stored and not permission_problem(name):
             _check_permission(name)
         return name
@@ -208,7 +208,7 @@ class NamesField(forms.MultipleChoiceField):
 
 
 class ParametersField(NamesField):
-    """Some parameters of the tool that `tool` returns, and those that are stored."""
+    """A choice of parameters of the tool that `tool` returns, and of stored ones."""
 
     tool: Callable[[], Definition | None] = staticmethod(lambda: None)
 
@@ -270,14 +270,14 @@ class AppField(forms.ChoiceField):
         super().__init__(required=False)
 
     def offer_stored(self, stored: str, empty: Label = "") -> None:
-        """Offer each app, and the stored one; `empty` says what nothing means."""
+        """Offer each app, and the stored one; `empty` is the label of no choice."""
         titles = app_titles()
         choices = {"": empty or titles.pop(AS_TEXT), **titles}
         self.choices = [*{**choices, stored: choices.get(stored, stored)}.items()]
 
 
 def app_titles() -> dict[str, Label]:
-    """Return what staff call text, our two pages and those of code, by address."""
+    """Return the labels of text, our two pages and the pages of code, by URI."""
     pages = [resource.definition for resource in mcp.resources.values()]
     apps = {
         page.uri: page.title or page.name for page in pages if is_app(page.mime_type)
@@ -287,7 +287,7 @@ def app_titles() -> dict[str, Label]:
 
 
 def _permissions() -> dict[str, str]:
-    """Return the names of all permissions by what is written for them."""
+    """Return the names of all permissions by their `app_label.codename`."""
     rows = Permission.objects.values_list("content_type__app_label", "codename", "name")
     return {
         written: visible(name)
@@ -318,7 +318,7 @@ def _group_choices() -> list[tuple[str, str]]:
 def _with_missing(
     choices: Iterable[tuple[str, str]], stored: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Return the choices, and what is stored though it is not among them."""
+    """Return the choices, and the stored values that are missing in them."""
     offered, label = dict(choices), _("%(name)s (does not exist any more)")
     missing = [(name, label % {"name": visible(name)}) for name in stored]
     return [*offered.items(), *(pair for pair in missing if pair[0] not in offered)]

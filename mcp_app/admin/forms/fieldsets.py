@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
 
 def declared_values(key: str, registry: Registry) -> Mapping[str, Any]:
-    """Return what the panel shows of a function; `is_there` is False if it is gone."""
+    """Return the panel's context; `is_there` is False if the function is gone."""
     function = registry.functions.get(key)
     values = {} if function is None else values_of(function)
     return {"key": visible(key), "is_there": function is not None, **values}
 
 
 def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
-    """Return what `mcp_app/widgets/function.html` shows of a function."""
+    """Return the context of `mcp_app/widgets/function.html` about a function."""
     parameters = summaries(function.signature.input_schema)
     returned = function.inspected.returns
     innermost = inspect.unwrap(function.function)
-    # What is written in C has none.
+    # Functions written in C have no code object.
     code = getattr(getattr(innermost, "__func__", innermost), "__code__", None)
     return {
         "description": visible(function.description, None),
@@ -65,7 +65,7 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
 
 
 def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
-    """Return the same of what code declares, also of a tool without a function."""
+    """Return the same context for a declaration in code, even without a function."""
     if isinstance(declared, DeclaredEvent):
         fields = summaries(declared.definition.payload_schema)
         return {
@@ -77,7 +77,7 @@ def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
     if isinstance(function, RegisteredFunction):
         values = {**values_of(function)}
         if is_app(getattr(definition, "mime_type", "")):
-            # Its function may be ours.
+            # Show the place of the declaration: the function may be ours.
             values["place"] = str(mcp.origins["resource", definition.uri].place)
         return values
     parameters = summaries(getattr(definition, "input_schema", {}))
@@ -96,9 +96,9 @@ def _annotation(annotation: Annotation) -> str:
 
 
 def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
-    """Return what an empty column stands for if a function runs; "" for nothing.
+    """Return the JSON that an empty column stands for, from the function; "" for none.
 
-    It is the input schema of a tool, or the arguments of a prompt, as JSON.
+    It is the input schema of a tool, or the arguments of a prompt.
     """
     if key not in registry.functions:
         return ""
@@ -194,10 +194,10 @@ FUNCTION: Label = _(
 class Behind(NamedTuple):
     """The fields of a form that belong to the kind of its definition.
 
-    `more` are fields to edit as JSON; `description` and `classes` are those of the
-    fieldset. `without` are fields that nobody fills in, because they follow from it;
-    `who` says who may use it because of what it does. `folded` are fieldsets of one
-    field that are folded: the heading, and what is inside.
+    `more` are fields to edit as JSON. `description` and `classes` belong to the
+    fieldset. `without` are hidden fields, whose values follow from the kind's fields.
+    `who` says which people the kind itself requires. `folded` are folded fieldsets of
+    one field: the heading, and a text about the content.
     """
 
     heading: Label
@@ -243,8 +243,8 @@ def fieldsets_of(
 ) -> list[Fieldset]:
     """Return the fieldsets of a definition; `behind` comes from its form.
 
-    What it does comes first. What is folded says what is inside for the row, None for
-    a new one.
+    The fields of the kind come first. The heading of a folded fieldset tells the values
+    of `row`, which is None for a new one.
     """
     texts, middle, where, folded = _FIELDSETS[model]
     icons = [name for name in ("icons",) if name in model.CONTENT]
@@ -271,7 +271,7 @@ def fieldsets_of(
     seen = {*behind.without}
     shown: list[Fieldset] = []
     for heading, about in fieldsets:
-        # A field that the kind shows among its own is not shown again below.
+        # If the kind's fieldset has a field, do not show it again below.
         if fields := [each for each in about["fields"] if each not in seen]:
             shown.append((heading, {**about, "fields": fields}))
             seen.update(map(str, fields))

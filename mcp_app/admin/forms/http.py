@@ -1,4 +1,4 @@
-"""The forms of what calls another site."""
+"""The forms of definitions that call another site."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Fetched:
-    """What came of a call, for the page; `parts` are those of a JSON answer."""
+    """The result of a call, for the page; `parts` are the parts of a JSON answer."""
 
     fields: Sequence[Field] = ()
     problem: str = ""
     status: str = ""
     details: Sequence[str] = ()
     shown: object = None
-    """What came of it, as *Try it* shows a trial."""
+    """The result as *Try it* shows a trial."""
     parts: Sequence[Part] = ()
 
 
 class HttpForm(DefinitionForm[AnyRow]):
-    """What is called, and what the site answers."""
+    """The call of another site, and the answer of the site."""
 
     ONLY_READS: ClassVar[bool] = True
     _config_errors: Any = None
@@ -88,7 +88,7 @@ class HttpForm(DefinitionForm[AnyRow]):
     # -- beside the form ---------------------------------------------------------------
 
     def _context_beside(self) -> Mapping[str, Any]:
-        """Return what the page says of the call as it is described now."""
+        """Return the context about the call that the form describes now."""
         fetched = self.fetched
         needed = ("mcp_app.try", "mcp_app.behind")
         may_fetch = self.user is not None and self.user.has_perms(needed)
@@ -115,7 +115,7 @@ class HttpForm(DefinitionForm[AnyRow]):
     # -- shown again -------------------------------------------------------------------
 
     def call_form(self) -> CallForm | None:
-        """Return the form of the call as it was sent; None if nothing was chosen."""
+        """Return the sent form of the call; None if it is invalid or not in use."""
         if "config" not in self.fields or not self.is_bound:
             return None
         sent: EditorInput = self["config"].data
@@ -132,7 +132,7 @@ class HttpForm(DefinitionForm[AnyRow]):
     def full_clean(self) -> None:
         super().full_clean()
         if not self.is_bound and self._config_errors:
-            # What is wrong with the call is told at once.
+            # Also show the errors of the call in a form that is shown again.
             self._errors["config"] = self._config_errors
 
     def _post_clean(self) -> None:
@@ -192,7 +192,7 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         answer = self.cleaned_data.get("changes")
         config = parse_or_none(self.cleaned_data.get("config", "")) or {}
         before = _effect_of(self.instance.json("config") or {})
-        # Nobody has chosen anything else than what the method says.
+        # If nobody chose another effect, it follows from the method.
         if (
             isinstance(answer, Answer)
             and answer.effect in ("", before)
@@ -216,18 +216,18 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
 
 
 def _effect_of(config: JsonObject) -> str:
-    """Return what a method does (RFC 9110, section 9.2)."""
+    """Return the effect of the call's method (RFC 9110, section 9.2)."""
     method = config.get("method", "GET")
     return {"GET": READS, "DELETE": DELETES}.get(method, ADDS)
 
 
 class HttpResourceForm(HttpForm[Resource], ResourceForm):
-    """A resource that another site has."""
+    """A resource that is read from another site."""
 
     WORDS = {**RESOURCE, **CALL}
 
 
 class HttpTemplateForm(HttpForm[ResourceTemplate], ResourceTemplateForm):
-    """A template whose resources another site has."""
+    """A template whose resources are read from another site."""
 
     WORDS = {**RESOURCE_TEMPLATE, **CALL}

@@ -1,6 +1,6 @@
 """The form of a definition that code declares: staff's values beside the code's.
 
-An empty field means as in the code; a button beside each changed field resets it.
+If a field is empty, the code's value counts; a button resets each changed field.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             field.tool = lambda: definition
         approval = getattr(definition, "approval", None)
         if "approval" in self.fields and approval is not None:
-            # Only the stored choice may be weaker than that of the code.
+            # Offer no weaker approval than the code's, except the stored one.
             stricter = APPROVERS[APPROVERS.index(approval.by) :]
             offered = {*stricter, self.initial["approval"]} - {""}
             choices = [each for each in ApprovalChoice.choices if each[0] in offered]
@@ -104,10 +104,10 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             app_field.offer_stored(self.initial["app"], _("As in the code"))
 
     def _show_code(self, definition: Definition | None) -> None:
-        """Say what the code says beside each field."""
+        """Show the code's value beside each field."""
         is_skill = getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}")
         if is_skill and "description" in self.fields:
-            # Clients compare it with the file.
+            # Clients compare the description with the skill's file.
             self.fields["description"].disabled = True
         code_values = {} if definition is None else from_code(definition)
         for name, text in code_values.items():

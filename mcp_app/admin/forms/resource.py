@@ -73,7 +73,7 @@ def importance_of(annotations: JsonObject) -> str:
 def merge_annotations(
     annotations: JsonObject, audience: str, importance: str
 ) -> JsonObject:
-    """Return annotations with those of the two choices that were changed."""
+    """Return annotations, updated with those of the two choices that changed."""
     chosen: JsonObject = dict(annotations)
     if audience != audience_of(annotations):
         chosen["audience"] = audience.split()
@@ -88,7 +88,7 @@ def merge_annotations(
 
 
 class ReadableForm(DefinitionForm[Readable]):
-    """What the forms of resources and templates share."""
+    """The base of the forms of resources and templates."""
 
     BESIDE: ClassVar[tuple[str, ...]] = ("mime_type",)
 
@@ -192,11 +192,11 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
 
     @classmethod
     def easy_values(cls, config: JsonObject) -> dict[str, Any] | None:
-        # Do not show the digest; if nothing is sent, the file stays.
+        # Hide the digest; if nothing is sent, the file stays.
         return {} if config.keys() == {"upload"} else super().easy_values(config)
 
     def _has_upload(self) -> bool:
-        """Return whether the stored config is just a file."""
+        """Return whether the stored config is a file."""
         return (self.instance.json("config") or {}).keys() == {"upload"}
 
     def clean_upload(self) -> UploadedFile[Any] | None:
@@ -228,7 +228,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
             return cleaned
         media_type = self.cleaned_data.get("mime_type")
         has_text = bool(self.cleaned_data.get("text"))
-        # A file takes the place of a text, or a text that of a file.
+        # A new file replaces the content, or a text replaces the file.
         is_replaced = self._uploaded is not None or (has_text and self._has_upload())
         if not media_type or (is_replaced and "mime_type" not in self.changed_data):
             usual = "text/plain" if has_text else ""
@@ -247,7 +247,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
             self.instance.size = self._content_size()
 
     def _content_size(self) -> int | None:
-        """Return the bytes of a text or of a new file; a kept file keeps its size."""
+        """Return the size of the content in bytes; None if it is not known."""
         if self._uploaded is not None:
             return len(self._uploaded.content)
         config = parse_json(self.instance.config)

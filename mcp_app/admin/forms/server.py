@@ -1,4 +1,4 @@
-"""The form of servers, with the checkboxes for who may come in."""
+"""The form of servers, with checkboxes for the methods of authentication."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class AccessWidget(CompositeWidget):
 
 
 class AccessField(forms.Field):
-    """A field whose value is an `Answer`; its initial value may be a column's words."""
+    """A field whose value is an `Answer`; its initial value may be a column's text."""
 
     def __init__(self) -> None:
         super().__init__(required=False, widget=AccessWidget())
 
     def parts(self, value: object) -> dict[str, object]:
-        """Return what to compare: staff cannot change the order here."""
+        """Return the names to compare: the order cannot be changed here."""
         return {"": sorted(answer_of(value).names)}
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -77,7 +77,7 @@ class AccessField(forms.Field):
 
 
 def answer_of(value: object) -> Answer:
-    """Return an answer unchanged, or the one that a column's words stand for."""
+    """Return an answer unchanged, or the answer for a column's text."""
     return value if isinstance(value, Answer) else Answer(split_words(str(value or "")))
 
 
@@ -125,7 +125,7 @@ class ServerForm(WatchedForm[Server]):
         self.initial.setdefault("access", " ".join(names))
 
     def clean_access(self) -> str:
-        """Return the column's words; making it public needs a typed confirmation."""
+        """Return the column's text; only a typed confirmation makes a server public."""
         answer: Answer = self.cleaned_data["access"]
         if not answer.names:
             # Clear it, so that the model reports no second error.
@@ -139,7 +139,7 @@ class ServerForm(WatchedForm[Server]):
         return " ".join(answer.names)
 
     def clean_listing(self) -> str:
-        """Refuse a search where nothing can be searched."""
+        """Refuse the choice of search if the database has no full-text search."""
         listing = str(self.cleaned_data["listing"])
         if listing == Server.ToolList.SEARCH and not has_full_text():
             raise ValidationError(

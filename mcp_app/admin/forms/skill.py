@@ -58,7 +58,7 @@ class SkillFileForm(RowForm):
         return path
 
     def clean_file(self) -> object:
-        # Its media type follows from its path.
+        # Ignore the browser's media type: it follows from the path.
         self.new_file = upload_of(self.cleaned_data["file"], ANY_TYPE)
         if self.new_file is None and not self["upload"].data:
             raise ValidationError(_("Choose a file."))
@@ -188,7 +188,7 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
     def column_values(self) -> Mapping[str, object]:
         name, folder = map(self.cleaned_data.get, ("name", "folder"))
         path = [part for part in str(folder or "").split("/") if part]
-        # A name that is missing is told once, and not as an address without one.
+        # A missing name has its own error: avoid a second error about the address.
         uri = "/".join(["skill:/", *path, str(name or "name"), SKILL_FILE])
         return {**super().column_values(), "uri": uri}
 

@@ -58,7 +58,7 @@ class ToolForm(DefinitionForm[Tool]):
 
     WORDS = TOOL
     REACHES_OUTSIDE = False
-    """Whether each tool of the kind does, whatever its row says."""
+    """Whether each tool of the kind reaches outside the site, whatever its row says."""
 
     input_schema = SheetField(ParameterSheet())
     output_schema = JsonField(is_schema=True)
@@ -79,7 +79,7 @@ class ToolForm(DefinitionForm[Tool]):
                 widget.ticked = frozenset({"open_world"})
         self.initial["changes"] = answer_of(self._hints)
         if "task" in self.fields:
-            # What says nothing is no task.
+            # Label "" as forbidden: without a choice, a tool never runs as a task.
             choices = [("", TaskChoice.FORBIDDEN.label), *TaskChoice.choices[1:]]
             cast("ChoiceField", self.fields["task"]).choices = choices
         if "hidden_values" in self.fields:
@@ -145,16 +145,16 @@ class FunctionToolForm(FunctionForm[Tool], ToolForm):
 
 
 # -- query -----------------------------------------------------------------------------
-# The forms of what looks up data of the site.
+# The forms of definitions that look up data of the site.
 
 AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
 
 FOLLOWING: Final = ("input_schema", "output_schema", "changes")
-"""Fields of others' forms that follow from what is looked up."""
+"""Fields that are hidden here, because they follow from the query."""
 
 
 class QueryForm(DefinitionForm[AnyRow]):
-    """What is looked up, and what that gives now."""
+    """The query, and a preview of its result now."""
 
     ONE: ClassVar[bool] = False
     SHEET: ClassVar[type[LookupSheet]] = LookupSheet
@@ -183,7 +183,7 @@ class QueryForm(DefinitionForm[AnyRow]):
             self._show_config(*typed_query(self["config"].data))
 
     def show_again(self, typed: Mapping[str, Any]) -> None:
-        """Let panel and drafts be about what is shown, which may be theirs in part."""
+        """Update panel and drafts: the form may now show values of another user."""
         super().show_again(typed)
         if "config" in typed:
             self._show_config(*typed_query(typed["config"]))
@@ -191,7 +191,7 @@ class QueryForm(DefinitionForm[AnyRow]):
             self._show_config(parse_or_none(self._saved["config"]) or {})
 
     def _show_config(self, config: JsonObject, left_out: Sequence[Label] = ()) -> None:
-        """Let panel and drafts be about a config that may not be saved."""
+        """Update panel and drafts for a config that may be unsaved."""
         wrong = schemas.compile_schema(self.SHEET.schema).violations(config)
         config = self._config = {} if wrong else config
         super().show_typed()
@@ -216,7 +216,7 @@ class QueryForm(DefinitionForm[AnyRow]):
         return {"title": text.title()[:255], "description": text.description()}
 
     def clean_config(self) -> str:
-        """Return the config without what only the other answer has."""
+        """Return the config without members that only the other kind of answer has."""
         text = str(self.cleaned_data["config"])
         config = parse_or_none(text) or {}
         of_groups = config.get("answer") == GROUPS
@@ -247,7 +247,7 @@ class QueryForm(DefinitionForm[AnyRow]):
 
 
 def _whoever_may_view(config: JsonObject) -> str:
-    """Return who may use a query, as far as that follows from its models."""
+    """Return which people may view the models of a query, in words."""
     if schemas.compile_schema(SCHEMA).violations(config):
         return ""
     query, _problems = read_query_config(config, mcp.open_models)

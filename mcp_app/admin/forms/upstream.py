@@ -1,4 +1,4 @@
-"""The form of a tool of another MCP server: what is called there cannot be edited."""
+"""The form of a tool of another MCP server; its call cannot be edited."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class UpstreamToolForm(ToolForm):
-    """Such a tool is made on the page of its server."""
+    """The form of such a tool; a new one is made on the page of its server."""
 
     WORDS = {**TOOL, "target": (_("Tool there"), "")}
     REACHES_OUTSIDE = True

@@ -1,8 +1,8 @@
 """A form that detects concurrent edits and keeps what was typed when shown again.
 
-The page carries the row's version number and digests of what it showed. The second user
-to save gets an error, and sees which fields differ and both values. A field has one
-digest, or one for each part if it has a method `parts`, such as an address and a file.
+The page carries the row's version number and digests of the values that it showed. The
+second user to save gets an error, and sees both values of each field that differs. A
+field has one digest. If it has a method `parts`, it has a digest for each part.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ else:
 
 
 MINE: Final = "_mine"
-"""The button that puts my changes on top of what somebody else saved."""
+"""The button that applies my changes to the version that somebody else saved."""
 _OF_THE_PAGE: Final = {"kind", "opened_fields", "opened_version"}
 """Hidden fields that no user fills in."""
 _DIGITS: Final = 16
-"""Of a digest that a page carries."""
+"""How many digits of a digest a page carries."""
 _NEVER_COMPARED: Final = {"id", "lock_version", "created", "updated", "updated_by"}
 
 
@@ -89,11 +89,11 @@ class WatchedForm(TypedForm[Row]):
     opened_fields = forms.CharField(required=False, widget=forms.HiddenInput)
 
     differences: tuple[Difference, ...] = ()
-    """What differs from what somebody else saved meanwhile."""
+    """The differences from the version that somebody else saved meanwhile."""
     is_conflict = False
     """Whether somebody else saved the row, so this form did not."""
     left_out: Sequence[str] = ()
-    """The files of an upload that are not taken."""
+    """The files of an upload that were ignored."""
     note: str = ""
     """A message above a form that is shown again, unsaved and without errors."""
 
@@ -114,7 +114,7 @@ class WatchedForm(TypedForm[Row]):
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
         if field_name == "opened_fields" and field_name not in self.initial:
-            # Subclasses have set the initial values of their fields only by now.
+            # Compute it late: subclasses set initial values in their constructors.
             return self._digests_now()
         return super().get_initial_for_field(field, field_name)
 
@@ -161,7 +161,7 @@ class WatchedForm(TypedForm[Row]):
         ) % {"by": by, "what": what, "at": time_text(at)}
 
     def _differences(self) -> Iterator[Difference]:
-        """Yield what differs: JSON and hints as *Publish* says it."""
+        """Yield the differences: JSON and hints in the words of the page *Publish*."""
         row: Any = self.instance
         mine, saved = _editable_values(row), copy(row)
         vars(saved).update(self._saved)
@@ -180,7 +180,7 @@ class WatchedForm(TypedForm[Row]):
             if isinstance(column, JSONTextField):
                 lines = in_words.pop(name, lines)
             elif field == CHANGES:
-                # Several columns are one line.
+                # The hints are several columns, but one field: yield them once.
                 lines = in_words.pop(field, [])
             for part, *values in lines:
                 label = capfirst(part) or str(self.fields[field].label)
@@ -191,7 +191,7 @@ class WatchedForm(TypedForm[Row]):
         return column
 
     def _digests_now(self) -> str:
-        """Return the digests of what the fields show of the row as saved now."""
+        """Return the digests of the fields' values in the saved row."""
         digests = {}
         for name, field in self._fillable_fields():
             shown = field.prepare_value(self.get_initial_for_field(field, name))
@@ -206,9 +206,9 @@ class WatchedForm(TypedForm[Row]):
                 yield name, field
 
     def _touched_fields(self) -> Iterator[tuple[str, Any]]:
-        """Yield the fields that differ from what the page showed, with their values.
+        """Yield the fields that the user changed, with their values.
 
-        Parts of a field that were not touched get what is saved now.
+        In such a field, untouched parts get the saved value.
         """
         before = parse_or_none(str(self.cleaned_data.get("opened_fields") or ""))
         before = before if isinstance(before, dict) else {}
@@ -223,7 +223,7 @@ class WatchedForm(TypedForm[Row]):
                 yield name, data if merge is None else merge(data, touched)
 
     def _put_mine_on_top(self) -> None:
-        """Show what I touched as I left it, and the rest as it is saved now."""
+        """Show the fields that I changed as sent, and the others as saved."""
         mine, digests = dict(self._touched_fields()), self._digests_now()
         self.show_again(mine)
         self.is_conflict = False
@@ -281,19 +281,19 @@ def _value_text(field: Field[Any, Any], value: Any) -> str:
 
 
 def field_digests(field: forms.Field, value: Any) -> dict[str, str]:
-    """Return the digest of each part of what a field shows or was sent."""
+    """Return the digest of each part of a field's value, shown or sent."""
     parts_of = getattr(field, "parts", None)
     parts: Mapping[str, object] = {}
     if parts_of is not None:
         parts = parts_of(value)
     elif not isinstance(field, forms.FileField):
-        # A file is only sent if it is new, and no page can show it again.
+        # A file has no parts: browsers send it only if it is new.
         parts = {"": _plain_value(field, value)}
     return {part: digest(repr(content))[:_DIGITS] for part, content in parts.items()}
 
 
 def _plain_value(field: forms.Field, value: Any) -> object:
-    """Normalize a value, so that one shown and the same one sent are equal."""
+    """Normalize a value, so that a shown value equals the same value when sent."""
     if isinstance(value, list | tuple):
         return sorted(map(str, value))
     try:

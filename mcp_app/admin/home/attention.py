@@ -39,9 +39,9 @@ MAX_SERVERS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ServerLine:
-    """A server; `ways` are the labels of the methods to sign in.
+    """A server; `ways` are the labels of its methods of authentication.
 
-    `links` are its other pages, with their URLs.
+    `links` are the labels and URLs of its other pages.
     """
 
     name: str
@@ -85,12 +85,12 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
 MAX_CONCERNS: Final = 8
 """Lines that the page shows, unless the reader asks for all."""
 ALL: Final = "all"
-"""What the query string has if all are asked for."""
+"""The query parameter that asks for all lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link; `about` is read out after its label, "" if that says enough."""
+    """A link; screen readers read `about` after the label, "" if it is not needed."""
 
     label: str
     url: str
@@ -99,7 +99,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A line: the word of its mark, what it is about (or ""), and what is so."""
+    """A line: the word of its mark, the name of the subject or "", and a sentence."""
 
     look: str
     word: str
@@ -179,7 +179,7 @@ def _receiver_concerns(count: int) -> Iterator[Concern]:
 def _upstream_concerns(
     request: HttpRequest, documents: Sequence[OpenApiDocument]
 ) -> Iterator[Concern]:
-    # The page of differences asks for the same.
+    # The page of differences requires the same rights.
     if not (has_right(request, "behind") and has_right(request, "add_tool")):
         return
     for row in documents:
@@ -212,12 +212,12 @@ def _failing_concern(pace: Pace) -> Concern:
 
 
 def kind_label(pace: Pace) -> str:
-    """Return what was called, in the middle of a sentence."""
+    """Return the label of a called kind, for the middle of a sentence."""
     return str(KINDS.get(pace.kind, visible(pace.kind))).lower()
 
 
 def calls_url(pace: Pace, outcome: str = ANY_FAILURE, when: str = "") -> str:
-    """Return the URL of the list of these calls; of those that failed by default."""
+    """Return the URL of the list of these calls, by default of the failed ones."""
     parts = {"kind": pace.kind, "name": pace.name, "outcome": outcome, "when": when}
     query = urlencode({name: value for name, value in parts.items() if value})
     return f"{reverse('admin:mcp_app_call_changelist')}?{query}"
@@ -245,7 +245,7 @@ def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
 
 
 def _no_process(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
-    # Before the first client of all there is none.
+    # Before the first client connects, no process is needed.
     if viewer.sessions and overview.connected and not overview.processes:
         sentence = _(
             "No process serves clients now. One starts with the next request; if that"

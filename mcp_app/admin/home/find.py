@@ -1,4 +1,4 @@
-"""What the page shows that finds a call, a definition, a person or a token."""
+"""The page that finds a call, a definition, a person or a token."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ TYPES: Final[Mapping[str, Label]] = {
     PERSON: gettext_lazy("Calls of a person"),
     TOKEN: gettext_lazy("Access tokens and connected apps"),
 }
-"""The headings of what was found, in their order."""
+"""The headings of the hits, in the order of the page."""
 
 
 def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
-    """Show what a text may mean; open it if that, or what it names, is one thing."""
+    """Show the hits for a text; open the page of the only hit, or only exact hit."""
     viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
     hits = find_hits(viewer, text)
     likely = [hit for hit in hits if hit.exact] or hits
-    # Whoever sent a whole token must read that it is in the address.
+    # Do not redirect if the text has a whole token: the user must read the warning.
     if len(likely) == 1 and not has_secret(text):
         return HttpResponseRedirect(hit_url(likely[0]))
     by_kind: dict[str, list[tuple[Hit, str]]] = {}

@@ -1,4 +1,4 @@
-"""Who has no rights yet, and the button that makes the three groups."""
+"""Help for users without rights, and the button that makes the three groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 class GroupPages(SettledAdmin[Row]):
-    """Makes the groups; lets all staff open the home page, and no other."""
+    """Makes the groups; lets all staff open the home page, but no other page."""
 
     def page_views(self) -> PageViews:
         return {"groups/": ("groups", self.groups_view), **super().page_views()}
@@ -43,7 +43,7 @@ class GroupPages(SettledAdmin[Row]):
         return _is_home(request) or super().has_module_permission(request)
 
     def get_model_perms(self, request: HttpRequest) -> dict[str, bool]:
-        # Django shows the page if any of them is true.
+        # Django shows the page if a value is true.
         return {**super().get_model_perms(request), "home": _is_home(request)}
 
 
@@ -57,7 +57,7 @@ def _is_home(request: HttpRequest) -> bool:
 
 def groups_context(request: HttpRequest) -> dict[str, object]:
     """Return whom to ask for rights, and whether groups can be made."""
-    # Whoever may not change groups makes them where there is none.
+    # Offer the button only if a group or one of its permissions is missing.
     changes = request.user.has_perm("auth.change_group")
     return {
         "without_rights": _whom_to_ask_for_rights(request),
@@ -67,7 +67,7 @@ def groups_context(request: HttpRequest) -> dict[str, object]:
 
 
 def _may_make(request: HttpRequest) -> bool:
-    """Return whether the user may make groups, and change those that there are."""
+    """Return whether the user may make groups and change existing ones."""
     return request.user.has_perms(["auth.add_group", "auth.change_group"])
 
 

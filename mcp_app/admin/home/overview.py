@@ -1,4 +1,4 @@
-"""What the home page shows."""
+"""The content of the home page."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from mcp_app.workbench.overview import Overview, Pace, read_overview
 from mcp_app.workbench.viewer import Viewer, viewer_of
 
 # -- steps -----------------------------------------------------------------------------
-# How to begin: three steps, ticked by what is there; nothing is remembered.
+# How to begin: three steps. Their ticks follow from the rows; nothing is stored.
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; `lacking` says which permission its link needs."""
+    """One step; `lacking` says which permission the user lacks for its link."""
 
     title: str
     is_done: bool
@@ -79,7 +79,7 @@ def _tool_step(request: HttpRequest, is_done: bool) -> Step:
 def home_context(request: HttpRequest, models: str = "") -> dict[str, object]:
     """Return the context of the home page; `models` is Django's own list, as HTML.
 
-    Once all steps are done, they are not shown.
+    The steps are hidden once all are done.
     """
     viewer = viewer_of(request.user)
     overview = read_overview(
@@ -111,7 +111,7 @@ def home_context(request: HttpRequest, models: str = "") -> dict[str, object]:
 def _status_strip(
     request: HttpRequest, viewer: Viewer, overview: Overview
 ) -> dict[str, object]:
-    """Return whether clients are served, and counts of what may be viewed."""
+    """Return whether clients are served, and the counts that the user may view."""
     count, asked = overview.processes, overview.connected
     may_stop = has_right(request, stop_banner.STOP_RIGHT)
     sees_servers = Server in viewer.models
@@ -128,7 +128,7 @@ def _status_strip(
 
 
 def _call_figures(overview: Overview) -> dict[str, object]:
-    """Return the figures of a day: numbers, bars, and what was called most."""
+    """Return the figures of a day: numbers, bars, and the most called definitions."""
     listed, failed = reverse("admin:mcp_app_call_changelist"), overview.failure_count
     refused = overview.refusal_count
     return {
@@ -145,7 +145,7 @@ def _call_figures(overview: Overview) -> dict[str, object]:
 
 
 def _pace_line(pace: Pace) -> dict[str, str]:
-    """Return a line of what was called most; it leads to these calls."""
+    """Return the line of a most called definition, with the URL of its calls."""
     longest = percentile_bound(pace.durations, 95, pace.longest_us)
     return {
         "name": visible(pace.name),

@@ -76,7 +76,7 @@ class LivePages(SettledAdmin[Session]):
         return self._redirect_back(request, message, messages.SUCCESS)
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Cancel a call in whichever process runs it; that process tells its client."""
+        """Cancel a call in the process that runs it; that process tells the client."""
         self._demand_right(request)
         rows = Stream.objects.open().filter(pk=key).select_related("session")
         stream = rows.first()

@@ -55,18 +55,18 @@ def _with_ages(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
 
 
 def _more_text(count: int) -> str:
-    """Say how many of so many rows are not shown; "" for none."""
+    """Say how many of `count` rows are not shown; "" if all are."""
     hidden_count = max(0, count - SHOWN)
     return _("and %(count)d more") % {"count": hidden_count} if hidden_count else ""
 
 
 class Look:
-    """What several parts of the page need; each is asked of the database once."""
+    """Values that several parts of the page need; each is queried once."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
         self.now_ms = int(now().timestamp() * 1_000)
-        # Processes that serve clients load the admin, and never need this.
+        # Import here: processes that serve clients load the admin, but not this.
         from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
 
         self.counts_calls = viewer_of(request.user).calls
@@ -79,13 +79,13 @@ class Look:
 
     @cached_property
     def reports(self) -> dict[str, Report]:
-        """What the live processes report, by the keys of their rows."""
+        """The reports of live processes, by the keys of their rows."""
         live = (worker for worker in self.workers if worker.age_seen_ms <= LIVE_MS)
         return {each.pk: each.report_of_process() for each in live}
 
     @cached_property
     def callers(self) -> list[CallingClient]:
-        """Who called recently, if the person may view calls."""
+        """The clients that called recently, if the user may view calls."""
         from mcp_app.workbench.overview import calling_clients  # noqa: PLC0415
 
         return calling_clients(self.now_ms) if self.counts_calls else []
@@ -96,13 +96,13 @@ class Look:
 
     @cached_property
     def calls(self) -> Counter[str]:
-        """How many calls have a row, by the keys of their processes."""
+        """The number of calls with a row, by the key of their process."""
         rows = Stream.objects.open().order_by().values_list("owner")
         return Counter(dict(rows.annotate(Count("pk"))))
 
 
 def state_context(look: Look) -> dict[str, object]:
-    """Return the context of the strip: what serves whom, in numbers."""
+    """Return the context of the strip: the numbers of processes, calls and clients."""
     processes, callers = len(look.reports), look.callers
     without_row = sum(map(_calls_without_row, look.reports.values()))
     asked = processes or Session.objects.exists() or CallStatistic.objects.exists()
@@ -134,7 +134,7 @@ def workers_context(look: Look) -> dict[str, object]:
 def _worker_line(look: Look, worker: Any, differ: bool) -> dict[str, object]:
     """Return a process, with what its last heartbeat reported.
 
-    Numbers are None if that is not current; a process of an older release sends none.
+    Numbers are None if the heartbeat is old, or a process of an older release sent it.
     """
     report = look.reports.get(worker.pk, Report())
     tells, calls = bool(report.code), look.calls[worker.pk]
@@ -153,7 +153,7 @@ def _worker_line(look: Look, worker: Any, differ: bool) -> dict[str, object]:
 def clients_context(look: Look) -> dict[str, object]:
     """Return the context of the part about clients; the last seen come first.
 
-    Those without a session are known by their calls, to who may view calls.
+    Clients without a session appear only if the user may view calls.
     """
     rows = Session.objects.recent().order_by("-seen_ms", "-pk").defer("capabilities")
     sessions = list(_with_ages(rows, "seen_ms")[:SHOWN])
@@ -232,7 +232,7 @@ def calls_context(look: Look) -> dict[str, object]:
 
 
 def _progress_text(payload: str) -> str:
-    """Return how far a call is by its last message; "" if that says nothing of it."""
+    """Return the progress in a call's last message; "" if that is no progress."""
     message = parse_json(payload or "{}")
     if not isinstance(message, dict) or message.get("method") != PROGRESS:
         return ""

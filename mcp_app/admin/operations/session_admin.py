@@ -69,7 +69,7 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
     def get_deleted_objects(
         self, objs: Iterable[Session], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
-        """Name only the sessions: each may have a million messages."""
+        """Name only the sessions, not their messages: there may be a million."""
         names = [str(each) for each in objs]
         return names, {str(self.opts.verbose_name_plural): len(names)}, set(), []
 

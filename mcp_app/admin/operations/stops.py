@@ -62,7 +62,7 @@ class Line:
     target: str
     stops: Sequence[Stop] = ()
     is_off: bool = False
-    """Whether a stop of everything applies to it."""
+    """Whether a stop of everything applies to the target."""
 
     @property
     def state(self) -> Label:
@@ -74,7 +74,7 @@ class Line:
 
     @property
     def notes(self) -> list[str]:
-        """Who stopped it, when and why, and what the stop did."""
+        """Sentences: who stopped it, when and why, and what the stop did."""
         return [
             text
             for stop in self.stops
@@ -88,7 +88,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What staff typed; an error shows it again."""
+    """The typed values of the form, which an error shows again."""
 
     reason: str = ""
     running: str = Running.CANCEL
@@ -216,7 +216,7 @@ def _resolve_target(text: str) -> tuple[str, PublishedRow | None]:
 
 
 def _stops_of_target(target: str, on: Sequence[Stop]) -> list[Stop]:
-    """Return the stops of a target; of a row, those by its key or served name."""
+    """Return the stops of a target; a row is matched by its key or served name."""
     row = row_of_key(*target.split(":", 1)) if ":" in target else None
     return [
         each
@@ -227,7 +227,7 @@ def _stops_of_target(target: str, on: Sequence[Stop]) -> list[Stop]:
 
 
 def _stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
-    """Yield the wide stops as boxes: what changes things, each server, everything."""
+    """Yield a box each for all changing tools, each server, and everything."""
     everything = _stops_in_scope(on, Scope.EVERYTHING)
     count = count_changing(mcp, on)
     about = _("Tools that only read go on.")
@@ -285,7 +285,7 @@ def _server_summary(server: Server, clients: Mapping[str, int]) -> str:
 
 def _client_counts() -> Counter[str]:
     """Count the clients of the last 15 minutes at each server, by its slug."""
-    # Processes that serve clients load the admin, and never need this.
+    # Import here: processes that serve clients load the admin, but not this.
     from mcp_app.workbench.overview import calling_clients  # noqa: PLC0415
 
     counted = Session.objects.recent().order_by().values_list("server")
@@ -308,7 +308,7 @@ def _single_lines(on: Sequence[Stop]) -> Iterator[Line]:
 
 
 def _restart_words(ending: Sequence[Stop]) -> str:
-    """Say what clients see again of a definition; "" of a wider stop."""
+    """Say what clients see of a definition again; "" for a wider stop."""
     if ending[0].scope != Scope.DEFINITION:
         return ""
     row, what = row_of_stop(ending[0]), ending[0].what
@@ -326,7 +326,7 @@ def _staying_sentence(on: Any) -> str:
 
 
 # -- the search for definitions -----------------------------------------------------
-# By working copy, or by the name that clients use.
+# It looks in the working copy, or for the name that clients use.
 
 
 def search_text(query: QueryDict) -> str:
@@ -369,7 +369,7 @@ def _text_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
 
 
 def _served_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
-    """Match what is served: by code, as published, or a draft of a declared name."""
+    """Match rows that are served: from code, published, or named like a declaration."""
     declared = declarations(mcp)[str(model._meta.model_name)]
     letters = wanted.casefold()
     close = [each for each in declared if letters in each.casefold()][:MAX_MATCHES]

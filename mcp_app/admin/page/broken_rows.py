@@ -1,6 +1,6 @@
 """Rows that live processes cannot serve, as their last heartbeats reported.
 
-While a deployment is under way, processes with different code differ.
+During a deployment, processes with different code may report different rows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
 
 
 def _broken_rows(reports: Iterable[Report]) -> Reasons:
-    # A process of an older release, or one that has just started, says nothing.
+    # A process of an older release, or a new one, has not reported yet.
     entry_lists = [list(_report_entries(report)) for report in reports if report.code]
     is_cut = any(len(entries) >= MOST_BROKEN for entries in entry_lists)
     reasons_by_version: dict[tuple[Key, int], list[str]] = {}
@@ -79,7 +79,7 @@ def _broken_rows(reports: Iterable[Report]) -> Reasons:
     rows: dict[Key, dict[int, str]] = {}
     text = _("In %(count)d of %(total)d processes: %(reason)s")
     for (key, version), reasons in reasons_by_version.items():
-        # A process with more broken rows than a report holds names only some.
+        # A report has a limit: if it is full, other rows may be missing in it.
         total = len(reasons) if is_cut else len(entry_lists)
         values = {"count": len(reasons), "total": total, "reason": reasons[0]}
         sentence = reasons[0] if len(reasons) == total else text % values
@@ -88,7 +88,7 @@ def _broken_rows(reports: Iterable[Report]) -> Reasons:
 
 
 def _report_entries(report: Report) -> Iterator[tuple[Key, int, str]]:
-    """Yield what is known here of a report, which another release may have written."""
+    """Yield the valid entries of a report; another release may have written it."""
     entries: object = report.broken
     for entry in entries if isinstance(entries, list | tuple) else ():
         match entry:

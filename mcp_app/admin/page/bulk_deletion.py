@@ -1,4 +1,4 @@
-"""Lists without Django's action for deleting rows, because they have their own."""
+"""Lists without Django's action for deleting rows: they have their own actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class NoBulkDeletion(TypedAdmin[AnyRow]):
     def get_actions(
         self, request: HttpRequest, action_location: Any = None
     ) -> dict[str, Any]:
-        # Django has the second argument since 6.1.
+        # Django passes the second argument since 6.1.
         named = {} if action_location is None else {"action_location": action_location}
         actions = super().get_actions(request, **named)
         actions.pop("delete_selected", None)

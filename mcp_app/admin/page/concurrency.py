@@ -24,10 +24,10 @@ from mcp_app.models.changes import WatchedRow
 
 Row = TypeVar("Row", bound=WatchedRow)
 PageViews: TypeAlias = "dict[str, tuple[str, Callable[..., HttpResponse]]]"
-"""By the route, the last part of the name of a URL, and the view."""
+"""By route: the last part of the URL's name, and the view."""
 
 MAX_DELETION_MESSAGES: Final = 10
-"""Rows of which a message says that they are deleted."""
+"""How many deleted rows a response names, each in a message."""
 
 
 def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -49,9 +49,9 @@ def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
 
 
 class SettledAdmin(TypedAdmin[AnyRow]):
-    """Answers a change only when every worker knows of it.
+    """Answers a change only after every worker knows of it.
 
-    Actions open their own transactions, if any; the other views run in one.
+    An action opens its own transaction if it needs one; other views run in one.
     """
 
     object_tool = OBJECT_TOOL
@@ -77,10 +77,10 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         return [*pages, *super().get_urls()]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Return whether the query string may filter a list like this.
+        """Return whether the query string may use this lookup.
 
-        Of its own columns only the list's filters are allowed: other lookups go to the
-        database unchecked, and a bad regex or a NUL would cause a server error.
+        On the model's own columns, only the list's filters are allowed: other lookups
+        reach the database unchecked, where a bad regex or a NUL causes a server error.
         """
         name, _separator, how = lookup.partition("__")
         if name not in {field.name for field in self.opts.get_fields()}:
@@ -114,7 +114,7 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         return response
 
     def _are_there(self, request: HttpRequest) -> bool:
-        """Return whether any chosen row still exists; say who deleted the others."""
+        """Return whether a chosen row still exists; add messages about deleted ones."""
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if request.POST.get("select_across") == "1":
             return True

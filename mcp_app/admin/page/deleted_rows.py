@@ -57,7 +57,7 @@ def deletion_sentence(model: type[Model], entry: LogEntry | None) -> str:
 
 
 def sentences(model: type[Model], keys: Iterable[object]) -> Iterator[str]:
-    """Yield such a sentence for each of these rows that no longer exists."""
+    """Yield a sentence for each of these rows that no longer exists."""
     keys_by_text = {str(key): key for key in keys}
     rows = model._default_manager.filter(pk__in=keys_by_text.values())
     absent = keys_by_text.keys() - set(map(str, rows.values_list("pk", flat=True)))

@@ -44,13 +44,13 @@ OF_SERVERS: Final[Mapping[str, Label]] = {
     "connect": gettext_lazy("Connect"),
     "check": gettext_lazy("Check"),
 }
-"""Their own pages, which stand after the form."""
+"""The extra pages of a model's rows; their tabs follow the tab of the form."""
 
 PAGE_MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},
     js=[Script("mcp_app/admin.js", defer=True)],  # type: ignore[list-item]
 )
-"""What a page without a form needs."""
+"""The CSS and scripts of a page without a form."""
 
 MEANS: Final[Mapping[State, Label]] = {
     State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
@@ -81,9 +81,9 @@ class Strip:
     stop_url: str
     start_url: str
     stop_reason: str
-    """Why the user may neither stop nor start it; "" if they may."""
+    """Why the user may not stop and start the row; "" if they may."""
     broken: str = ""
-    """Why clients do not see it although it is published."""
+    """Why clients do not see the row although it is published."""
 
     @property
     def stopped(self) -> bool:
@@ -117,9 +117,9 @@ def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
 
 
 def why_broken(row: PublishedRow) -> str:
-    """Return why a row cannot be served as it was published; "" if it can.
+    """Return why the published version of a row cannot be served; "" if it can.
 
-    The column `broken` is as of the last save or deployment; this checks current code.
+    The column `broken` is as old as the last save or deployment; this checks the code.
     """
     if not isinstance(row, DefinitionRow):
         return row.broken
@@ -164,7 +164,7 @@ def serving_mark(
 
 
 def row_tabs(row: PublishedRow, current: str, *, calls: bool = False) -> list[Tab]:
-    """Return the pages of a row, with that of its calls for who may see them."""
+    """Return the tabs of a row; with `calls`, also the tab of its calls."""
     pages = {
         "change": gettext_lazy("Edit"),
         **(OF_DEFINITIONS if isinstance(row, DefinitionRow) else OF_SERVERS),
@@ -220,7 +220,7 @@ def render_page(
 def render_part(
     request: HttpRequest, template: str, context: Mapping[str, object]
 ) -> TemplateResponse:
-    """Return a part of a page that its script loads again, and the time in a header."""
+    """Return a part of a page for the script that reloads it; a header has the time."""
     at = local_time(now()).isoformat(timespec="seconds")
     path = f"admin/mcp_app/includes/{template}.html"
     return TemplateResponse(request, path, {**context}, headers={"MCP-Updated": at})

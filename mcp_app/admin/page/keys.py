@@ -1,4 +1,4 @@
-"""The keys of rows in what a browser sends."""
+"""Primary keys of rows in data from a browser."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def user_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def session_user_name(session: Session, names: dict[str, str]) -> str:
-    """Return whose session it is: a name, the key of a deleted user, or nobody."""
+    """Return the user of a session: the name, the key if deleted, or "nobody"."""
     name = names.get(session.user_id, session.user_id)
     return visible(name) or _("nobody")
 
@@ -48,5 +48,5 @@ def _is_user_key(text: str) -> bool:
         key = field.to_python(text) if text else None
     except ValidationError:
         return False
-    # No column holds a greater number, and some databases refuse it in a query.
+    # Some databases refuse a greater number in a query, and no key is greater.
     return key is not None and not (type(key) is int and abs(key) > GREATEST)

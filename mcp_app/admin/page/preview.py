@@ -1,4 +1,4 @@
-"""Content that clients get, as a page can show it: text, a picture, or a note.
+"""Content of clients' answers as a page shows it: text, a picture, or a note.
 
 All of it is plain text, which templates escape (SECURITY.md, stored XSS).
 """
@@ -32,7 +32,7 @@ _TEXTS: Final = ("application/json", "application/xml", "image/svg+xml")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a page shows of one content; `picture` is a data URI."""
+    """One content as a page shows it; `picture` is a data URI."""
 
     text: str = ""
     picture: str = ""

@@ -1,6 +1,6 @@
-"""Answers as people read them: a table, and bars where there is something to compare.
+"""Answers as people read them: a table, with bars if its numbers can be compared.
 
-Nothing in it is markup, and every text has its hidden characters written out.
+No text is markup, and hidden characters are made visible.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ MAX_ROWS: Final = 200
 MAX_COLUMNS: Final = 12
 MAX_LETTERS: Final = 120
 LISTED: Final = 2
-"""Rows of a list inside a row that are shown, each in a line."""
+"""How many rows of a nested list a cell shows, each in a line."""
 MAX_DEPTH: Final = 4
 WIDTH: Final = 640
 HEIGHT: Final = 120
 KEYS: Final = ("pk", "id", "key")
-"""Names of numbers that nobody compares, alone or at the end of a name."""
+"""Columns of this name, or with this ending, get no bars."""
 NOTHING: Final = "\N{EN DASH}"
 _FRACTION: Final = re.compile(r"-?[0-9]{1,30}\.[0-9]{1,20}")
 _DATE: Final = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T.*)?$")
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:.*")
 _WORDINGS: Final = {"month": "M Y", "quarter": "M Y", "year": "Y"}
-"""How the first day of each is written, where a column is named after it."""
+"""Formats of the first day of a period, by the last word of the column's name."""
 _FIRST_OF_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}-01")
 
 
@@ -48,7 +48,7 @@ _FIRST_OF_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}-01")
 class Column:
     """A column of a table; `has_bar` says that a column of bars follows.
 
-    `wording` is Django's format of its dates; "" leaves them as they are.
+    `wording` is Django's format for dates that are the first of a month, or "".
     """
 
     name: str
@@ -59,9 +59,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell:
-    """A value as short text, and how long its bar is: a percentage as text.
+    """A value as short text, and the length of its bar: a percentage as text.
 
-    `below` has rows of a list in it, each in a line.
+    `below` shows a nested object or list in one or more lines.
     """
 
     column: Column
@@ -72,10 +72,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plot:
-    """A chart of standing bars, 640 times 120; its labels are texts beside the drawing.
+    """A chart of vertical bars, 640 by 120; its labels are texts beside the drawing.
 
-    `bars` are pairs of a CSS class and the data of a path, `values` the labels from the
-    top. `has_all` says that each bar has a label; else they are spread evenly.
+    `bars` are pairs of a CSS class and the data of an SVG path. `values` label the
+    axis from the top. `has_all` says that each bar has a label, not only some.
     """
 
     title: str
@@ -87,10 +87,10 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ResultTable:
-    """What a page shows of an answer; `count` are its rows in all.
+    """What a page shows of an answer; `count` is the number of all rows.
 
-    `facts` are the other members of the answer, or those of a single object: then
-    `has_rows` is false. `plotted` names the column that `plot` draws.
+    `facts` are the members beside the list, or the members of a single object. In the
+    second case `has_rows` is false. `plotted` names the column that `plot` draws.
     """
 
     columns: Sequence[Column] = ()
@@ -105,15 +105,15 @@ class ResultTable:
 
     @property
     def is_cut(self) -> bool:
-        """Whether not all rows are there."""
+        """Whether rows are missing in `rows` and `more_rows`."""
         return self.count > len(self.rows) + len(self.more_rows)
 
 
 def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
-    """Return the table of an answer, of which `first` rows are shown at once.
+    """Return the table of an answer; the page shows its `first` rows unfolded.
 
-    It has the first list of objects under any member, else the members of the object;
-    None if there is nothing like that, so that the text says more.
+    The rows are the first list of objects in the answer. Without a list, the table has
+    the members of the object. None if there are not two of them: show the text.
     """
     objects, beside = _find_objects(value)
     facts = [
@@ -144,7 +144,7 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
         columns[number] = replace(columns[number], has_bar=plot is None)
         days = (str(row[label]) for row in values)
         if plot is not None and all(map(_FIRST_OF_MONTH.fullmatch, days)):
-            # The chart has months, too.
+            # The chart shows months, so the table does, too.
             wording = columns[label].wording or _WORDINGS["month"]
             columns[label] = replace(columns[label], wording=wording)
     top = max(bars, default=0) or 1
@@ -171,14 +171,14 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
 
 
 def _find_objects(value: object, depth: int = 0) -> tuple[Any, JsonObject]:
-    """Return the first list of objects, None without one, and the members beside it.
+    """Return the first list of objects, or None, and the members beside it.
 
-    A list without entries counts if it is the first member.
+    An empty list counts only if it is the first member.
     """
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value, {}
     members = value if isinstance(value, dict) and depth < MAX_DEPTH else {}
-    # The nearest one counts: lists come before what is in objects.
+    # Prefer the nearest list: look at lists before objects.
     for name in sorted(members, key=lambda name: not isinstance(members[name], list)):
         objects, beside = _find_objects(members[name], depth + 1)
         if objects or (objects is not None and name == next(iter(members))):
@@ -188,7 +188,7 @@ def _find_objects(value: object, depth: int = 0) -> tuple[Any, JsonObject]:
 
 
 def _number_of(value: object) -> Decimal | None:
-    """Return a number of JSON, or of a text that writes a decimal; else None."""
+    """Return the value of a number or of a text with a decimal number, else None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_decimal = isinstance(value, str) and _FRACTION.fullmatch(value)
     return Decimal(str(value)) if is_number or is_decimal else None
@@ -210,12 +210,12 @@ def _cell(column: Column, value: object, bar: str = "") -> Cell:
     )
     if not isinstance(value, dict | list):
         return Cell(column, "\n".join(cut), bar)
-    # A row whose text is empty has no line.
+    # An empty text has no lines.
     return Cell(column, next(cut, ""), bar, "\n".join(cut))
 
 
 def _time_text(text: str, wording: str = f"{DAY}, H:i") -> str:
-    """Return a time as people read it; what is none stays as it is."""
+    """Return a time as people read it; return any other text unchanged."""
     try:
         return date_format(local_time(datetime.fromisoformat(text)), wording)
     except (ValueError, OverflowError):
@@ -238,7 +238,7 @@ def _short_text(value: Any, depth: int = 0) -> str:
 
 
 def _nested_text(value: Any, depth: int) -> str:
-    """Return an object or a list in few words; of a list of rows the first in lines."""
+    """Return an object or a list in few words; show the first rows of a list."""
     if depth > MAX_DEPTH:
         return "…"
     if isinstance(value, list):
@@ -262,10 +262,10 @@ def _nested_text(value: Any, depth: int) -> str:
 def _compared_places(
     columns: Sequence[Column], values: Sequence[Sequence[object]]
 ) -> tuple[int, int] | None:
-    """Return the places of one name or date, and of the number that bars show.
+    """Return the indexes of the column of names or dates, and of the numbers for bars.
 
-    None unless each row has a name of its own, and no number is negative. Numbers with
-    fractions come before counts.
+    None if two rows have the same name, or a number is negative. A column of fractions
+    comes before a column of whole numbers.
     """
     labels = [at for at, each in enumerate(columns) if not each.is_number]
     numbers = [
@@ -288,9 +288,9 @@ def _compared_places(
 def _plot_of_dates(
     labels: Sequence[object], values: Sequence[float], title: str
 ) -> Plot | None:
-    """Return the chart of values by date, with a place for each date between.
+    """Return the chart of values by date, with places for the dates in between.
 
-    None if not all labels are dates, or there would be too many places.
+    None if a label is no date, if two are equal, or with too many places.
     """
     try:
         days = [date.fromisoformat(_DATE.findall(str(label))[0]) for label in labels]
@@ -323,10 +323,10 @@ def bar_plot(
     title: str,
     looks: Sequence[str] = ("ok",),
 ) -> Plot:
-    """Return a chart with a bar for each column, whose values stand on each other.
+    """Return a chart with a bar for each column; its values are stacked.
 
-    `labels` name the columns, `looks` are the CSS classes of the values, from below;
-    `title` says what it shows to those who do not see it.
+    `labels` name the columns. `looks` are the CSS classes of the values, from below.
+    `title` describes the chart to people who cannot see it.
     """
     top = _round_up(columns)
     step = WIDTH / max(1, len(columns))
@@ -334,7 +334,7 @@ def bar_plot(
     for at, column in enumerate(columns):
         y: float = HEIGHT
         for value, look in zip(column, looks, strict=True):
-            # Even one must be seen.
+            # Make the smallest value visible.
             tall = max(HEIGHT * value / top, 2) if value else 0
             y -= tall
             if tall:
@@ -348,9 +348,9 @@ def bar_plot(
 
 
 def _round_up(columns: Sequence[Sequence[float]]) -> float:
-    """Return where the axis ends: a number from the largest on whose half is short."""
+    """Return the end of the axis: the largest sum, rounded up; its half is short."""
     largest = max(map(sum, columns), default=0)
-    # The smallest floats have no half.
+    # The half of the smallest floats is 0.
     largest = largest if largest > sys.float_info.min else 2
     is_whole = all(float(each).is_integer() for column in columns for each in column)
     unit = 2 * 10.0 ** (math.floor(math.log10(largest)) - 1)
@@ -366,7 +366,7 @@ def _short_number(value: float) -> str:
 
 
 def _spread_evenly(labels: Sequence[str]) -> Sequence[str]:
-    """Return as many labels as there is room for, at equal distances."""
+    """Return all labels, or as many as fit at equal distances."""
     steps = len(labels) - 1
     room = 12 if max(map(len, labels), default=0) < len("00:00") else 9
     if steps < room:

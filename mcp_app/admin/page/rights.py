@@ -1,4 +1,4 @@
-"""The app's own permissions on pages: whether the user has one, and who else has it."""
+"""The app's own permissions: whether the user has one, and which people have it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def has_right(request: HttpRequest, right: str) -> bool:
 
 
 def whom_to_ask(request: HttpRequest, right: str) -> str:
-    """Return what needs a permission, and who has it; "" for a user who has it.
+    """Say that a permission is missing, and who has it; "" if the user has it.
 
     Makes at most two queries.
     """

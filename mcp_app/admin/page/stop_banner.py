@@ -22,7 +22,7 @@ STOP_RIGHT: Final = "stop"
 ROW: Final = "row"
 """The value of `back` for returning to the row's page after starting it again."""
 MAX_NAMES: Final = 10
-"""Rows that a sentence names."""
+"""How many names a sentence has."""
 
 
 def active_stops(request: HttpRequest) -> list[Stop]:
@@ -47,7 +47,7 @@ def stops_of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
 def stops_applying_to(request: HttpRequest, row: PublishedRow) -> list[Stop]:
     """Return the stops of a row, and those of everything."""
     on = active_stops(request)
-    # The page's banner shows the other wide stops: of its server, or all changes.
+    # Other wide stops, of a server or of all changes, are in the page's banner.
     everything = [each for each in on if each.scope == Scope.EVERYTHING]
     return [*stops_of_row(on, row), *everything]
 
@@ -80,7 +80,7 @@ def stop_sentence(stop: Stop) -> SafeString:
 
 
 def stop_result(stop: Stop) -> str:
-    """Say what the stop did; true once the request that made it was answered."""
+    """Say what the stop did; the text is final once its request was answered."""
     if not stop.cancels:
         calls = _("Calls that were running when it was stopped may finish.")
     elif stop.cancelled:

@@ -21,9 +21,9 @@ else:
     from django.contrib.admin import ModelAdmin
 
 FORM_STYLES: Final = () if HAS_UNFOLD else ("admin/css/forms.css",)
-"""The style sheets of forms that are not on a page of Django's for one row."""
+"""The style sheets of forms on pages other than Django's page for one row."""
 OBJECT_TOOL: Final = "div" if HAS_UNFOLD else "li"
-"""The element of an entry of a list's object tools: Django's are a list."""
+"""The element around each object tool: in Django, the tools are a list."""
 
 AnyRow = TypeVar("AnyRow", bound=Model)
 if TYPE_CHECKING:

@@ -221,7 +221,7 @@ HINTS: Words = {
     "idempotent": (_("Twice does the same as once"), ""),
     "open_world": (_("Reaches outside this site"), ""),
 }
-"""The hints of a tool, one by one, and its rate."""
+"""The labels of a tool's single hints, and of its rate."""
 
 READABLE: Words = {
     "audience": (_("For"), _("Who the contents are meant for.")),
@@ -238,19 +238,19 @@ DRAFTED: Words = {
         _("Empty: as drafted here. Say also when a model should use it."),
     ),
 }
-"""What is drafted from what a definition does."""
+"""The fields that get a generated text if they are empty."""
 
 LOOKUP: Words = {
     **DRAFTED,
     "config": (_("What it looks up"), ""),
     "now": (_("Preview"), ""),
 }
-"""What stands behind a definition that looks up data of the site."""
+"""The fields of a definition that looks up data of the site."""
 
 CALL: Words = {
     "config": (_("What it calls"), ""),
 }
-"""What stands behind a definition that calls another site."""
+"""The fields of a definition that calls another site."""
 
 RESOURCE: Words = {
     **READABLE,

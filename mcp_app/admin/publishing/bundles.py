@@ -48,7 +48,7 @@ class ExportAction(PublishedAdmin[Row]):
     def export_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Return the bundle; a server brings along the definitions that it offers."""
+        """Return the bundle; a server is exported with the definitions it offers."""
         chosen = self.model.rows().filter(pk__in=queryset.values("pk"))
         rows: Iterable[PublishedRow] = chosen.select_related("published")
         if self.model is Server:
@@ -84,7 +84,7 @@ OUTCOMES: Final[Mapping[Outcome, tuple[Label, str]]] = {
     Outcome.SAME: (gettext_lazy("The working copy is the same"), ""),
     Outcome.CANNOT: (gettext_lazy("Cannot be imported"), "bad"),
 }
-"""What the page says of each outcome, and the CSS class of its mark."""
+"""The words for each outcome, and the CSS class of its mark."""
 
 
 class ImportPages(PublishedAdmin[Row]):
@@ -231,7 +231,7 @@ def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
 
 
 def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
-    """Say what *Publish at once* would do, and why it is disabled."""
+    """Say what *Publish at once* would do, or why it is disabled."""
     rights = bundle.needed_rights(comparison, publish=True)
     published = [entry for entry in comparison.entries if entry.publication is not None]
     missing = [right for right in rights if not has_right(request, right)]

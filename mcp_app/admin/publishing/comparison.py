@@ -178,7 +178,7 @@ def _findings_with_fields(
 
 
 def _session_sentence(row: PublishedRow, content: JsonObject | None = None) -> str:
-    """Say how many sessions notice it."""
+    """Say how many open sessions the change affects."""
     servers = servers_offering(row, content)
     if not servers:
         return _("No server offers it, so no client notices.")
@@ -211,7 +211,7 @@ def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]
 
 
 def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
-    """Yield what clients are told that a tool does, and what it costs them."""
+    """Yield sentences about the hints of a tool, and about its tokens."""
     text = proposal.after.content.get(CHANGES, "")
     if isinstance(row, DefinitionRow) and row.from_code:
         whole = whole_definition(row, proposal.content, mcp)
@@ -219,11 +219,11 @@ def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
     yield capfirst(text)
     changed = {difference.field for difference in proposal.differences}
     if row.published_id and proposal.content.get("kind") == "skill":
-        # Their users have agreed to the digests of its files.
+        # The users of clients agreed to the digests of the skill's files.
         is_other = not changed.isdisjoint({"name", "description", "config"})
         yield _("Clients ask their users again.") if is_other else ""
     tokens = proposal.judged.tokens
-    # Clients give a model only the tools with every request.
+    # Only tools are part of each request to a model.
     if tokens and isinstance(row, Tool):
         yield ngettext(
             "≈ %(count)d token of each request",
@@ -240,7 +240,7 @@ MAX_NUMBER_DIGITS: Final = 9
 
 
 def served_label(row: PublishedRow) -> str:
-    """Return the heading of what clients see now; "" if that is nothing."""
+    """Return the heading for what clients see now; "" if they see nothing."""
     if row.published is None:
         return ""
     return _("Now (version %(number)d)") % {"number": row.published.number}

@@ -1,4 +1,4 @@
-"""Differences in the words of the forms: labels of fields, and what choices say."""
+"""Differences in the words of the forms: labels of fields and of choices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mcp_app.models.fields import split_words
 from mcp_app.publishing.differences import ClientView, Difference, common_lines
 
 SPLIT_COLUMNS: Final = frozenset({"chosen", "config"})
-"""Columns whose parts have names that say enough."""
+"""Columns whose parts need no label of the column: their names are enough."""
 COLUMN_PARTS: Final[Mapping[tuple[str, str], Label]] = {
     ("annotations", "audience"): READABLE["audience"][0],
     ("annotations", "priority"): READABLE["importance"][0],
@@ -59,11 +59,11 @@ def labeled_differences(
 
 
 LONGEST_LINE: Final = 60
-"""Characters of a line that is quoted where it stays the same."""
+"""The greatest length of an unchanged line that is quoted."""
 
 
 def common_texts(row: PublishedRow, before: ClientView, after: ClientView) -> list[str]:
-    """Return what stays the same: labels, with the texts that are short."""
+    """Return what stays the same: labels, with those texts that are short."""
     lines: dict[str, None] = {}
     for each in labeled_differences(row, common_lines(before, after)):
         text = visible(each.after or "", None)
@@ -90,7 +90,7 @@ def _difference_label(row: PublishedRow, difference: Difference, labels: Words) 
 def _values_in_words(
     row: PublishedRow, difference: Difference
 ) -> tuple[str | None, str | None]:
-    """Return the values as the form shows them, if they differ there."""
+    """Return the values as the form shows them; as stored if those look equal."""
     plain = difference.before, difference.after
     wording = _WORDINGS.get((difference.field, difference.part))
     if wording is None:

@@ -22,12 +22,12 @@ from mcp_app.admin.publishing.comparison import servers_offering
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 
 MOST: Final = 200
-"""Entries of each sort that a page shows."""
+"""How many entries of each sort a page shows."""
 MAX_TIME_APART: Final = timedelta(seconds=1)
 
 
 Event: TypeAlias = dict[str, Any]
-"""Something that staff did: its `what`, `who` and `at`, and more if it is a version."""
+"""An action of staff: `what`, `who` and `at`, and more for a version."""
 
 
 def history_context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _version_events(
 
 
 def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
-    """Return whether an entry repeats a version: one transaction wrote both.
+    """Return whether an entry is about a version: one transaction wrote both.
 
     Its message is translated, so we compare only author, number and time.
     """

@@ -32,11 +32,11 @@ from mcp_app.publishing.row_findings import store_findings
 Row = TypeVar("Row", bound=PublishedRow)
 
 SAVED: Final = "mcp_saved"
-"""The attribute of a request that has the message for what it saved."""
+"""The attribute of a request with the message about the saved row."""
 
 
 class PublishedAdmin(LockingAdmin[Row]):
-    """What the admin of definitions and that of servers share."""
+    """The base of the admin of definitions and of the admin of servers."""
 
     change_form_template = "admin/mcp_app/change_form.html"
 
@@ -132,7 +132,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         return self._render_page(request, row, "publish", _("Publish"), context)
 
     def publish_boxes(self, request: HttpRequest, row: Row) -> dict[str, Any]:
-        """Return more of the context of the page that publishes."""
+        """Return more context for the page that publishes."""
         return {}
 
     @redirect_missing_row
@@ -159,14 +159,14 @@ class PublishedAdmin(LockingAdmin[Row]):
     def _commit_change(
         self, request: HttpRequest, row: Row, act: Callable[..., object], **typed: Any
     ) -> HttpResponse | None:
-        """On POST call a service; None if the page is shown, perhaps with a refusal."""
+        """On POST, call a service; return None to show the page, with any refusal."""
         if request.method != "POST":
             return None
         try:
             act(author_of(request), row, number=number_of(request), **typed)
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
-            # Perhaps somebody has deleted it: then there is another page.
+            # If somebody has deleted the row, this raises `Deleted`.
             self._find_row(request, str(row.pk))
             return None
         message = published_sentence(request, self._find_row(request, str(row.pk)))
@@ -222,7 +222,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         row = self._find_row(request, object_id)
         require_right(request.user, "stop")
         if request.method != "POST":
-            # Somebody has logged in again after the button was pressed.
+            # A GET follows if the user had to log in after pressing the button.
             return HttpResponseRedirect(page_url(row, "change"))
         with transaction.atomic():
             self._lock_row(request, row)
@@ -237,7 +237,7 @@ class PublishedAdmin(LockingAdmin[Row]):
     def _find_row(
         self, request: HttpRequest, object_id: str, *, whole: bool = False
     ) -> Row:
-        """Return the row; raise 403 if it may not be seen, 404 if there is none.
+        """Return the row; raise 403 if the user may not see it, 404 if there is none.
 
         `whole` also loads the published content.
         """

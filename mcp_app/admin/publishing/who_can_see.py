@@ -107,7 +107,7 @@ def who_can_see_context(request: HttpRequest, row: PublishedRow) -> dict[str, An
 
 
 class Numbers:
-    """How many people remain after each condition; one query."""
+    """How many people meet the first condition, the first two …; one query."""
 
     def __init__(self, visibility: Visibility) -> None:
         self._visibility = visibility

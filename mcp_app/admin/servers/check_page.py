@@ -1,4 +1,4 @@
-"""What the page *Check* shows: what its script needs, and findings in words."""
+"""The page *Check*: the data for its script, and the findings in words."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ WORDS: Final[dict[Grade, tuple[Label, str]]] = {
     Grade.UNKNOWN: (gettext_lazy("Cannot tell from here"), ""),
     Grade.GOOD: (gettext_lazy("Good"), "good"),
 }
-"""The word for a grade, and the CSS class of its note; the worst first."""
+"""The word and the CSS class of each grade, the worst first."""
 
 
 def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
-    """Return what the script of the page needs, and the command that does the same."""
+    """Return the data for the page's script, and the command that does the same."""
     origin = f"{request.scheme}://{request.get_host()}"
     url = server_url(row.slug, origin)
     parts = urlsplit(url)
@@ -63,7 +63,7 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     plan = {
         "path": parts.path,
         "metadata": metadata,
-        # Without a public address clients use that of the page.
+        # Without a public URL, clients use the address of the page.
         "origin": f"{parts.scheme}://{parts.netloc}" if has_own else "",
         "header": HEADER,
         "tickets": {each.value: issue_ticket(row.slug, each) for each in Probe},
@@ -76,7 +76,7 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
 
 
 def judged_fragment(request: HttpRequest, row: Server) -> HttpResponse:
-    """Return what is found by what a browser has seen."""
+    """Return the findings about the answers that a browser got."""
     try:
         text = request.read(MAX_PAGE_BYTES + 1)
         url, answers = _parse_answers(text)
@@ -91,7 +91,7 @@ def judged_fragment(request: HttpRequest, row: Server) -> HttpResponse:
 
 
 def _parse_answers(text: bytes) -> tuple[str, object]:
-    """Return the address that a page has looked at, and what came of it."""
+    """Return the address that the page called, and the answers."""
     if len(text) > MAX_PAGE_BYTES:
         raise Unreadable(f"The page has sent more than {MAX_PAGE_BYTES} bytes.")
     try:
@@ -106,7 +106,7 @@ def _parse_answers(text: bytes) -> tuple[str, object]:
 
 
 def _finding_lines(findings: list[Finding]) -> list[dict[str, object]]:
-    """Return the findings as they are shown, the worst first."""
+    """Return the findings for the template, the worst first."""
     order = [*WORDS]
     lines: list[dict[str, object]] = []
     for each in sorted(findings, key=lambda each: order.index(each.grade)):
@@ -116,11 +116,11 @@ def _finding_lines(findings: list[Finding]) -> list[dict[str, object]]:
 
 
 def here_lines(row: Server) -> list[dict[str, object]]:
-    """Look at what can be seen in this process; blocks."""
+    """Return findings about the server and this process; blocks."""
     return _finding_lines([*server_findings(row), *process_findings()])
 
 
 def directory_lines(request: HttpRequest, row: Server) -> list[dict[str, object]]:
-    """Judge whether the server is ready for a directory; blocks."""
+    """Return findings on whether the server is ready for a directory; blocks."""
     url = server_url(row.slug, f"{request.scheme}://{request.get_host()}")
     return _finding_lines(findings_of_server(url, site_at_address(url, row)))

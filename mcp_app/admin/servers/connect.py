@@ -89,9 +89,9 @@ _WORDS: Final[Mapping[str, Label]] = {
 CONNECT_MEDIA: Final = Media(
     js=[Script("mcp_app/copy.js", defer=True)]  # type: ignore[list-item]
 )
-"""Added to `PAGE_MEDIA` for each page: before collectstatic nothing can be added."""
+"""Add this to `PAGE_MEDIA` per page: adding may fail before collectstatic."""
 CONTACT: Final = "contact"
-"""The part of the page that is loaded again while it waits."""
+"""The part that the page reloads while it waits for the client."""
 
 Row = TypeVar("Row", bound=Server)
 
@@ -113,7 +113,7 @@ class ConnectPages(PublishedAdmin[Row]):
         if request.method != "POST":
             return self._connect_page(place, place.waiting_context())
         if place.needs_sign_in or place.hindrance:
-            # Somebody changed the server, or the user's rights, since the form.
+            # The server, or the user's rights, changed after the form was shown.
             return self._connect_page(place, {}, status=HTTPStatus.FORBIDDEN)
         form = ServerTokenForm(request.POST)
         if not form.is_valid():
@@ -132,7 +132,7 @@ class ConnectPages(PublishedAdmin[Row]):
         return self._connect_page(place, place.waiting_for(row, before), token)
 
     def _contact_part(self, place: Place) -> HttpResponse:
-        """Return only what came in, for the script of the page."""
+        """Return only the part about the token's use, for the script of the page."""
         context = place.waiting_context()
         if not context:
             raise Http404(_("This access token does not exist any more."))
@@ -177,7 +177,7 @@ class ConnectPages(PublishedAdmin[Row]):
 
 
 class Place:
-    """A server, and who wants to connect a client to it from where."""
+    """A server, and the request of a user who wants to connect a client."""
 
     def __init__(self, request: HttpRequest, server: Server) -> None:
         self.request = request
@@ -189,7 +189,7 @@ class Place:
 
     @property
     def needs_sign_in(self) -> bool:
-        """Whether the client takes no token."""
+        """Whether the client signs in, and cannot use a token."""
         return CLIENTS[self.client].signs_in
 
     @property
@@ -198,7 +198,7 @@ class Place:
 
     @property
     def takes_token(self) -> bool:
-        """Whether access tokens of this site let somebody in."""
+        """Whether the server accepts access tokens of this site."""
         return not token_names().isdisjoint(self.server.access_names)
 
     @cached_property
@@ -208,7 +208,7 @@ class Place:
 
     @property
     def is_local(self) -> bool:
-        """Whether the address is one that only this computer has."""
+        """Whether only this computer can reach the address."""
         return is_loopback_host(urlsplit(self.url).hostname)
 
     @cached_property
@@ -239,9 +239,9 @@ class Place:
         )
 
     def waiting_context(self, token: str = "") -> dict[str, Any]:
-        """Return what came in with a token, by default the one that the address names.
+        """Return the context about a token's use, by default of the token in the URL.
 
-        Nothing where that is none of the user's.
+        Return {} if the user has no such token.
         """
         query = self.request.GET
         key = primary_key_of(AccessToken, token or query.get("token", ""))
@@ -252,7 +252,7 @@ class Place:
         return self.waiting_for(row, counts_of_text(query.get("before", "")))
 
     def waiting_for(self, row: AccessToken, before: Counter[str]) -> dict[str, Any]:
-        """Return what came in with a token, and what was refused since `before`."""
+        """Return the context: the token's last use, and the refusals since `before`."""
         refused = refusal_counts(reports_on(self.request), row.created) - before
         asked = {"token": row.pk, "before": counts_text(before)}
         query = f"?{urlencode({'client': self.client, **asked})}"
@@ -270,7 +270,7 @@ class Place:
 
 
 def came_sentence(used: datetime) -> SafeString:
-    """Say when something came in, as HTML."""
+    """Say when a request with the token came in, as HTML."""
     return format_html(_("Something came in with this token: {}."), time_html(used))
 
 

@@ -47,13 +47,13 @@ AnyRow = TypeVar("AnyRow", bound=models.Model)
 
 
 class FindPages(SettledAdmin[AnyRow]):
-    """Finds only what the user may view elsewhere in the admin."""
+    """The page *Find*: it shows only rows that the user may view in the admin."""
 
     def page_views(self) -> PageViews:
         return {"find/": ("find", self.find_view), **super().page_views()}
 
     def find_view(self, request: HttpRequest) -> HttpResponse:
-        """Find what the query string names."""
+        """Show the hits for the query string."""
         if not request.user.has_module_perms("mcp_app"):
             raise PermissionDenied
         # Import here: processes that serve clients load the admin, too.
@@ -63,7 +63,7 @@ class FindPages(SettledAdmin[AnyRow]):
 
 
 class CheckPages(PublishedAdmin[Row]):
-    """The page that looks at a server from outside and from inside."""
+    """The page that checks a server from outside and from inside."""
 
     def page_views(self) -> PageViews:
         page = {"<path:object_id>/check/": ("check", self.check_view)}
@@ -72,12 +72,12 @@ class CheckPages(PublishedAdmin[Row]):
     @csrf_exempt
     @redirect_missing_row
     def check_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the page; judge what its script has seen; look here on the button.
+        """Show the page; judge its script's answers; on the button, check here.
 
-        What is judged changes nothing, and a proxy that loses the Host makes Django
-        refuse every form: so it needs no token against forgery.
+        Judging answers needs no CSRF token. It changes nothing, and if a proxy loses
+        the Host, Django would refuse every form, so that nobody could see the finding.
         """
-        # Nothing of the workbench is imported before it is used.
+        # Import the workbench only when it is used.
         from mcp_app.admin.servers import check_page  # noqa: PLC0415
 
         row = self._find_row(request, object_id)

@@ -1,6 +1,6 @@
-"""The admin pages of event subscriptions: who is told of what, and how it goes.
+"""The admin pages of event subscriptions: receivers, event types, and deliveries.
 
-Of a receiver's address only the host is shown.
+The pages show only the host of a receiver's address.
 """
 
 from __future__ import annotations

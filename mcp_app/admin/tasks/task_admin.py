@@ -1,4 +1,4 @@
-"""The admin pages of tasks: what runs in the background, and a way to cancel it."""
+"""The admin pages of tasks, which run in the background and can be cancelled."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LOOKS: Final = {"input_required": "warn", "completed": "good", "failed": "bad"}
     description=gettext_lazy("Cancel the chosen tasks"), permissions=["cancel"]
 )
 def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -> None:
-    """Cancel those that have not ended, and stop their code wherever it runs."""
+    """Cancel the tasks that have not ended, and stop their code in any process."""
     cancelled = [task for task in tasks if Task.objects.cancel(task.pk, BY_STAFF)]
     log_actions(request.user, cancelled, CHANGE, _("Cancelled."))
     count = len(cancelled)
@@ -61,14 +61,14 @@ def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -
 
 
 class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
-    """Shows rows that keep who called, and that nobody edits."""
+    """Shows read-only rows that store their caller."""
 
     template: str
     facts: tuple[str, ...]
     """The template of the page of a row, and columns that it has."""
 
     def row_context(self, request: HttpRequest, row: AnyRow) -> dict[str, Any]:
-        """Return what else the template needs."""
+        """Return more context for the template."""
         raise NotImplementedError
 
     def change_view(
@@ -142,7 +142,7 @@ class TaskAdmin(CallerAdmin[Task]):
     actions = [cancel_tasks]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
-        # A result may have megabytes.
+        # A result may have megabytes: do not load it.
         long = ["result", "error"]
         if not _lists_decisions(request):
             long += ["arguments", "state"]
@@ -243,16 +243,16 @@ class TaskAdmin(CallerAdmin[Task]):
 
 
 def _lists_decisions(request: HttpRequest) -> bool:
-    """Whether the list is that of calls that wait for a person."""
+    """Whether the list shows the calls that wait for a decision."""
     is_chosen = request.GET.get("status__exact") in UNDECIDED
     return is_chosen or not has_right(request, "view_task")
 
 
 def _decide_call(request: HttpRequest, key: str) -> str:
-    """Decide a call as the form says; return what the page says."""
+    """Decide a call as the form says; return the message of the page."""
     by: Any = request.user
     pk: Any = primary_key_of(Task, key)
-    # Not of the list: who comes too late is told so.
+    # Look among all tasks: a late user must read that the call was decided.
     if (task := Task.objects.filter(pk=pk).first()) is None:
         raise decisions.CallDecided
     return decisions.decide_call(by, task, request.POST)
@@ -260,7 +260,7 @@ def _decide_call(request: HttpRequest, key: str) -> str:
 
 def _present_result(task: Task) -> object:
     """Return the result of a task as *Try it* shows one, None without one."""
-    # What runs a trial is imported by the first page that needs it.
+    # Import here: only this page needs the code of trials.
     from mcp_app.admin.trying.presentation import present_trial  # noqa: PLC0415
     from mcp_app.workbench.trying.trial import Trial  # noqa: PLC0415
 

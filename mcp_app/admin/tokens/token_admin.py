@@ -42,7 +42,7 @@ from mcp_app.site_time import time_html
 
 MONTH: Final = timedelta(days=30)
 LONG: Final = timedelta(days=90)
-"""A token that was not used for this long may no longer be needed."""
+"""A token that was unused for this long may no longer be needed."""
 
 
 def _good_condition(now: datetime) -> Q:
@@ -113,7 +113,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 class ExactFilter(admin.SimpleListFilter):
-    """Filters by a value that a cell of the list links to; offers no others."""
+    """Filters by a value from the link in a cell; offers no choices."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         value = self.value()
@@ -139,7 +139,7 @@ class OwnerFilter(ExactFilter):
 
 
 class HostFilter(ExactFilter):
-    """Filters by the host of an app: of its document, else where its answers go."""
+    """Filters by the host of an app: of its document, else of its redirect URI."""
 
     title = gettext_lazy("host")
     parameter_name = "host"
@@ -150,7 +150,7 @@ class HostFilter(ExactFilter):
 
 
 class TokenColumns:
-    """What lists and forms show of a token or an app."""
+    """Columns that lists and forms show of a token or an app."""
 
     @admin.display(description=gettext_lazy("starts with"))
     def begins(self, row: AccessToken) -> str:
@@ -212,7 +212,7 @@ class TokenColumns:
 
 
 def _filter_link(parameter: str, value: str, text: str) -> str:
-    """Return a link to the list of those that have this value, too."""
+    """Return a link to the list of all tokens with this value."""
     if not value:
         return text
     query = {parameter: value}
@@ -226,9 +226,9 @@ def _filter_link(parameter: str, value: str, text: str) -> str:
 def _end_chosen_rows(
     user: AbstractBaseUser, queryset: QuerySet[AccessToken]
 ) -> tuple[int, int]:
-    """End what was chosen; return how many apps and how many tokens that were."""
+    """End the chosen rows; return the numbers of ended apps and tokens."""
     with own_transaction(router.db_for_write(AccessToken)):
-        # Read anew where it is tried again.
+        # Query inside the transaction: a retry must read the rows again.
         by_program = Q(connection__ended=Connection.Ended.CLIENT)
         rows = list(queryset.filter(Q(revoked=None) | by_program).order_by("pk"))
         tokens = [row for row in rows if not row.is_app]
@@ -303,7 +303,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     def has_delete_permission(
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
-        """Return whether it may be deleted, also as a part of deleting its owner."""
+        """Return whether the row may be deleted, also if its owner is deleted."""
         opts = get_user_model()._meta
         codename = get_permission_codename("delete", opts)
         with_user = request.user.has_perm(f"{opts.app_label}.{codename}")

@@ -76,11 +76,11 @@ class TokenPages(SettledAdmin[AccessToken]):
     def _new_token_form(self, request: HttpRequest) -> NewTokenForm:
         """Return the form; superusers can also choose a service user.
 
-        Whoever manages tokens can make a link, if the site has the page for it.
+        Users who manage tokens can make a link, if the site has the page for it.
         """
         servers = presentation.open_servers()
         if request.user.has_perm("mcp_app.view_server"):
-            # Drafts, too.
+            # Offer unpublished servers, too.
             servers = Server.objects.defer("published__content")
         data = request.POST if request.method == "POST" else None
         form = AnyonesTokenForm(data, user=request.user, servers=servers)  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         return HttpResponseRedirect(_change_url(row))
 
     def narrow_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Let an app only look things up; its owner alone may let it do more again."""
+        """Limit an app to reading; only its owner can allow more again."""
         row = self._find_token(request, key)
         if not row.is_app:
             raise Http404(_("This is no connected app."))
@@ -162,7 +162,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         raise Http404(_("A token is deleted on its own page."))
 
     def is_owner_or_superuser(self, request: HttpRequest, row: AccessToken) -> bool:
-        """Return whether the user may have a token of this one's owner."""
+        """Return whether the user is the owner of a token, or a superuser."""
         is_owner: bool = row.user_id == request.user.pk
         return is_owner or bool(getattr(request.user, "is_superuser", False))
 

@@ -26,7 +26,7 @@ from mcp_app.workbench.trying.trial import SAMPLING, Question
 ELICITATION: Final = "elicitation/create"
 ROOTS: Final = "roots/list"
 PERSON: Final = "a person"
-"""The model that a sampled text names."""
+"""The name of the model in the answer to a sampling request."""
 MAX_QUESTIONS: Final = 50
 QUESTIONS_INPUT: Final = "asked"
 """The input with the questions that the page shows."""
@@ -34,16 +34,16 @@ ANSWERED: Final = "answered"
 """The input with the answers that were given before."""
 STATE: Final = "state"
 TEXT: Final = "text"
-"""The kind of the form that asks for what a model says."""
+"""The kind of the form that asks for the text of a model."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Form:
     """A question of the page.
 
-    `kind` is "form", "url", "text" or "roots"; `name` is that of its only input if it
-    has no fields.  `url` is "" for an address that no browser is to open; `address` is
-    any, as text.
+    `kind` is "form", "url", "text" or "roots". If there are no `fields`, `name` is the
+    name of the only input.  `address` is any URL as text; `url` is the same one, or ""
+    if no browser should open it.
     """
 
     question: Question
@@ -58,7 +58,7 @@ class Form:
 
 
 class WrongAnswers(Exception):
-    """Some answers cannot be read; `forms` are all of them, with the sentences."""
+    """Some answers cannot be read; `forms` are all forms, with error messages."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         super().__init__("Some answers cannot be read.")
@@ -66,7 +66,7 @@ class WrongAnswers(Exception):
 
 
 def question_form(question: Question, data: QueryDict | None = None) -> Form:
-    """Return the form of a question, with what was typed if `data` has it."""
+    """Return the form of a question, filled in with the answer in `data`, if any."""
     params, name = question.params, f"answer-{question.answer_key[:12]}"
     message = visible(str(params.get("message", "")), None)
     value = "" if data is None else data.get(name, "")
@@ -78,7 +78,7 @@ def question_form(question: Question, data: QueryDict | None = None) -> Form:
     if params.get("mode") == "url":
         url = str(params.get("url", ""))
         host, address = visible(uri_host(url)), visible(url, None)
-        # What runs a script, or a program, is no page.
+        # Other schemes may run a script or a program.
         if not (host and url.lower().startswith(("https://", "http://"))):
             url = ""
         return Form(question, "url", message, name, url=url, address=address, host=host)
@@ -90,7 +90,7 @@ def question_form(question: Question, data: QueryDict | None = None) -> Form:
 
 
 def _conversation(params: JsonObject) -> str:
-    """Return what a model is asked, as text."""
+    """Return the messages of a sampling request as text."""
     lines = [str(params.get("systemPrompt") or "")]
     for message in params.get("messages", []):
         content = message.get("content")
@@ -104,7 +104,7 @@ def _conversation(params: JsonObject) -> str:
 
 
 def text_of_questions(questions: Iterable[Question]) -> str:
-    """Return the text of the input that brings the questions back."""
+    """Return the value of the input that sends the questions back."""
     entries = [
         {"method": question.method, "params": question.params, "name": question.name}
         for question in questions
@@ -113,7 +113,7 @@ def text_of_questions(questions: Iterable[Question]) -> str:
 
 
 def read_questions(data: QueryDict) -> list[Question]:
-    """Return the questions that the page showed; what is none of them is left out."""
+    """Return the questions that the page sent back; skip invalid entries."""
     return [
         Question(each["method"], each["params"], each["name"])
         for each in _parse_input(data.get(QUESTIONS_INPUT, ""), [])[:MAX_QUESTIONS]
@@ -172,8 +172,8 @@ def results_of(forms: Sequence[Form], action: str) -> dict[str, JsonObject]:
 def result_of(form: Form, action: str) -> JsonObject:
     """Return the result that answers a question; raises `Unreadable`.
 
-    `action` is "accept", "decline" or "cancel"; of a model's answer nothing but that
-    is left if it is not given.
+    `action` is "accept", "decline" or "cancel". Without "accept", the result of a form
+    of the kind "text" has only the action.
     """
     if form.kind == "roots":
         lines = form.value.splitlines() if action == "accept" else []

@@ -26,9 +26,9 @@ WITHIN_S: Final = 5.0
 def run_examples(
     request: HttpRequest, row: DefinitionRow
 ) -> Sequence[tuple[Example, str, str]]:
-    """Run the examples of what only reads here, as who looks at the page.
+    """Run the examples as the user of the page, if the call only reads here.
 
-    What came of each is a CSS class, and words.
+    The result of each is the example, a CSS class, and words.
     """
     examples = [*Example.objects.of(row)]
     if not examples:
@@ -50,7 +50,7 @@ def run_examples(
 
 
 async def _run_plans(plans: Mapping[Example, Plan]) -> dict[Example, Trial]:
-    """Run one after the other, as long as there is time."""
+    """Run the plans one after the other until `WITHIN_S` is over."""
     ends = time.monotonic() + WITHIN_S
     trials = {}
     with suppress(TimeoutError):

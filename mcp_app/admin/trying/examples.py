@@ -20,7 +20,7 @@ MAX_EXAMPLES: Final = 30
 MAX_EXPECTED: Final = 255
 MAX_VALUES: Final = 16 * 1024
 EXAMPLE, KEEP, REMOVE = "example", "keep", "remove"
-"""The buttons, whose values are primary keys, but for the one that keeps."""
+"""The buttons; the values of the first and the last are primary keys."""
 NAME, EXPECT = "example_name", "example_expect"
 
 
@@ -45,9 +45,9 @@ def examples_context(row: DefinitionRow, data: QueryDict) -> dict[str, Any]:
 
 
 def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -> str:
-    """Keep the values that were typed, or remove an example; return what was done.
+    """Keep the typed values, or remove an example; return a sentence about it.
 
-    Raises `NotKept`, and as `Arguments.parsed_values` does.
+    Raises `NotKept` and the errors of `Arguments.parsed_values`.
     """
     if REMOVE in data:
         example = find_example(row, data.get(REMOVE, ""))
@@ -80,7 +80,7 @@ def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -
 
 
 def judge_trial(example: Example, trial: Trial) -> tuple[str, str]:
-    """Return whether an answer is as expected: a CSS class, and words."""
+    """Return whether an answer is as expected, as a CSS class and words."""
     expect, result = example.expect, trial.result
     is_answered = trial.outcome is Outcome.ANSWERED and not trial.refused
     if trial.reason or trial.questions or not is_answered:

@@ -34,7 +34,7 @@ UNNAMED: Final = "not-saved-yet"
 
 
 def fetch_answer(request: HttpRequest, form: Any) -> Fetched:
-    """Call what a form describes that is not saved; blocks."""
+    """Make the call that an unsaved form describes; blocks."""
     row: DefinitionRow = form.instance
     row.name = row.name or UNNAMED
     try:
@@ -47,7 +47,7 @@ def fetch_answer(request: HttpRequest, form: Any) -> Fetched:
         sent = request.POST.getlist(each.name)
         data.setlist(each.name, sent if each.name in request.POST else [each.value])
     data["which"] = "working"
-    # Whoever may describe any call may see what those answer that only read.
+    # A user who may describe any call may see the answers of calls that only read.
     page = TryPage(request, row, data, is_fetch=True)
     data["once"] = page.next_ticket if call.only_reads else request.POST.get(ONCE, "")
     if request.POST.get(REALLY) == f"{call.method} {call.url}":
@@ -74,7 +74,7 @@ def fetch_answer(request: HttpRequest, form: Any) -> Fetched:
 
 
 async def _run_call(plan: Plan, call: HttpCall) -> tuple[Trial, Any, object]:
-    """Return what came of a call, the last answer of the site, and all of its JSON."""
+    """Return the trial, the last answer of the site, and the whole JSON of that."""
     answers: list[SiteAnswer] = []
     token = OBSERVER.set(answers.append)
     try:
@@ -84,7 +84,7 @@ async def _run_call(plan: Plan, call: HttpCall) -> tuple[Trial, Any, object]:
     answer = answers[-1] if answers else None
     content: object = None
     if answer is not None and answer.status // 100 == SUCCESS:
-        # Without the secrets of the settings.
+        # The whole answer, without secrets from the settings.
         whole = replace(call, take="", keep=(), limit=None)
         with suppress(ExternalError):
             content = await content_of(whole, answer)

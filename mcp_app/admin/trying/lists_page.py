@@ -37,9 +37,9 @@ HEADINGS: Final[Mapping[str, Label]] = {
 
 
 def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
-    """Return the context of the page; raises 403 without the right to ask for others.
+    """Return the context of the page; raises 403 without the right to try as others.
 
-    What is asked is answered by the process that serves, and not by the rows.
+    The lists come from the code that answers clients, not from the rows.
     """
     who = request.GET.get("who", As.ME)
     name = request.GET.get("user", "").strip()
@@ -74,7 +74,7 @@ def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
 
 
 def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
-    """Return who asks; None if there is no such user."""
+    """Return the principal of the lists; None if there is no such user."""
     if who == As.NOBODY:
         return console_principal(request, None)
     user: Any = author_of(request)
@@ -84,7 +84,7 @@ def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
 
 
 def _item_line(item: Item) -> dict[str, object]:
-    """Return an item with its page, whose URL is "" if it has none."""
+    """Return an item with the URL of its page, "" if it has none."""
     url = ""
     if item.key is not None:
         kind, pk = item.key

@@ -60,7 +60,7 @@ ANSWER: Final = "answer"
 
 
 class TryPage:
-    """One request of the page: what was chosen, and what came of it."""
+    """One request of the page: the choices of the user, and the result."""
 
     _preview: preview.Preview | None = None
 
@@ -72,7 +72,7 @@ class TryPage:
         *,
         is_fetch: bool = False,
     ) -> None:
-        """Take what the form sent, if anything; `is_fetch` is as in `Setup`."""
+        """Read the data of the form, if any; `is_fetch` is as in `Setup`."""
         self._request = request
         self._row = row
         self._data = QueryDict() if data is None else data
@@ -118,7 +118,7 @@ class TryPage:
             kind = usable_kinds(mcp).get(str(self._content.get("kind", "text")))
         if kind is not None:
             config = self._content.get("config") or {}
-            # What cannot be called says so when it is run.
+            # If the call is impossible, the run reports the error.
             with suppress(KindError):
                 changes = kind.changes_elsewhere(definition, config)
         effect = Effect.DATABASE if kind is None else kind.effect
@@ -139,10 +139,10 @@ class TryPage:
     # -- a button was pressed ------------------------------------------------------
 
     def run(self, log: Callable[[str], object]) -> HttpResponseBase | None:
-        """Run what the form describes; return a response of lines if they are wanted.
+        """Run what the form describes; return a stream of lines if the page wants one.
 
-        A task leads to its page.  A button may keep the values as an example instead,
-        or remove one.  `log` is as in `checked_plan`.
+        After starting a task, redirect to its page.  Two buttons run nothing: they keep
+        the values as an example, or remove one.  `log` is as in `checked_plan`.
         """
         if examples.KEEP in self._data or examples.REMOVE in self._data:
             self._change_examples(log)
@@ -182,7 +182,7 @@ class TryPage:
         return {"html": render_to_string(name, context)}
 
     def checked_plan(self, log: Callable[[str], object]) -> Plan | None:
-        """Return what the form says is to be tried; None if it must not be.
+        """Return the plan that the form describes; None if it must not run.
 
         `log` writes a line of the row's history.
         """
@@ -208,7 +208,7 @@ class TryPage:
             self.problem = _("Correct what is marked. Nothing was run.")
             return None
         if setup.who_choice is As.USER:
-            # Whatever becomes of it, that it was tried is known.
+            # Log the attempt before the run, whatever the result.
             log(_("Tried it as %(name)s.") % {"name": visible(setup.person_name)})
         return plan
 
@@ -227,9 +227,9 @@ class TryPage:
             log(self._notice)
 
     def example_plan(self, example: Example) -> Plan | None:
-        """Return how an example is run unasked; None for what does not only read here.
+        """Return the plan of an automatic run; None if it may do more than read here.
 
-        Raises `Refusal`, and ValueError for values that do not fit any more.
+        Raises `Refusal`, and ValueError if the values no longer fit.
         """
         setup = self._setup
         if self._definition is None or setup is None:
@@ -240,7 +240,7 @@ class TryPage:
         return self._build_plan(self._definition, setup, example.read())
 
     def _check_versions(self, setup: Setup) -> None:
-        """Raise `Refusal` if what would run in earnest is not what the page showed."""
+        """Raise `Refusal` if a real run would use a version that was not shown."""
         versions = self._data.get(VERSIONS_INPUT, "")
         if not versions or setup.is_dry or setup.only_reads:
             return
@@ -253,12 +253,12 @@ class TryPage:
 
     @property
     def _version_names(self) -> tuple[str, str]:
-        """What names the published version, and the working copy."""
+        """Identifiers of the published version and of the working copy."""
         row = self._row
         return f"published-{row.published_id}", f"working-{row.content_hash}"
 
     def take_result(self, trial: Trial) -> None:
-        """Take what came of it."""
+        """Store the result of the trial, and the questions that it asks."""
         self._trial = trial
         if self._preview is not None:
             self._preview.shown["result"] = trial.result
@@ -272,7 +272,7 @@ class TryPage:
         row = self._row
         if setup.is_task and setup.chosen_revision.task_requests:
             params = {**params, "task": {}}
-        # A dry run undoes nothing outside of the databases.
+        # A dry run cannot undo changes outside the databases.
         approved = setup.is_dry and has_right(self._request, "approve_task")
         return Plan(
             server=setup.server_slug,
@@ -289,9 +289,9 @@ class TryPage:
         )
 
     def _take_answers(self) -> JsonObject:
-        """Return what a request of the stateless era brings back.
+        """Return the answers and the state that a stateless request sends back.
 
-        Without an answer the call begins anew.
+        Without an answer, the call starts from the beginning.
         """
         action, state = self._data.get(ANSWER), self._data.get(answers.STATE)
         if not action:
@@ -307,9 +307,9 @@ class TryPage:
         return {"inputResponses": responses, "requestState": state} if state else {}
 
     def _claim_run(self, setup: Setup) -> None:
-        """Raise `Refusal` if this very run has happened."""
+        """Raise `Refusal` if this form was already run, or its ticket is too old."""
         data, definition = self._data, setup.definition
-        # What another site does is not repeated either, whatever the hints say.
+        # A changing call of another site is never repeated, whatever the hints say.
         changes = setup.must_confirm or (
             isinstance(definition, ToolDefinition) and not definition.hints.repeatable
         )
@@ -331,7 +331,7 @@ class TryPage:
         """Return the context of the page.
 
         Templates log the whole context at DEBUG if a variable is missing, and error
-        pages show it: nothing in it shows arguments, answers or sealed state.
+        pages show it. So it must not reveal arguments, answers or sealed state.
         """
         setup = self._setup
         context: dict[str, Any] = {
@@ -348,7 +348,7 @@ class TryPage:
             "problem": self.problem,
             "is_setup_wrong": self._is_setup_wrong,
             "notice": self._notice,
-            # What is kept needs no name any more.
+            # Once the example is kept, its name field is empty again.
             **examples.examples_context(
                 self._row, QueryDict() if self._notice else self._data
             ),
@@ -391,7 +391,7 @@ class TryPage:
         site = self._request.build_absolute_uri("/")
         url = server_url(setup.server_slug, site)
         mirrored: Sequence[MirroredParameter] = ()
-        # A working copy may have such a mistake; the tab Edit says so.
+        # The schema of a working copy may be wrong; the tab Edit reports it.
         with suppress(ValueError):
             schema = getattr(self._definition, "input_schema", {})
             mirrored = mirrored_parameters(schema)
@@ -414,8 +414,8 @@ class TryPage:
         }
 
     def _who_can_see_url(self, trial: Trial, setup: Setup) -> str:
-        """Return the page that says what a person lacks, "" if that is nothing."""
-        # A server may let nobody in, whoever they are.
+        """Return the page that says which rights the person lacks; "" if none."""
+        # A known person gets 401 if the server admits nobody.
         refused = trial.refused == HTTPStatus.FORBIDDEN or (
             trial.refused == HTTPStatus.UNAUTHORIZED and setup.person_name
         )

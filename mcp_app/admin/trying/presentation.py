@@ -1,7 +1,7 @@
-"""What a client gets, in words and parts that a page can show.
+"""The result of a trial, in words and parts that a page can show.
 
-Nothing in it is markup: texts are shown as texts, and what a browser draws has passed
-as an image or as sound by its first bytes.
+Nothing in it is markup: texts are shown as texts. A browser draws an image or plays a
+sound only if its first bytes prove the type.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 """Characters of a text that the page shows; the download has all."""
 LARGEST_DRAWN: Final = 2 * 1024 * 1024
 MAX_LINES: Final = 200
-"""Lines along the way that the page shows."""
+"""Notifications that the page shows."""
 DRAWN_MEDIA: Final[Mapping[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
@@ -50,7 +50,7 @@ DRAWN_MEDIA: Final[Mapping[str, tuple[bytes, ...]]] = {
     "audio/ogg": (b"OggS",),
     "audio/flac": (b"fLaC",),
 }
-"""How images and sounds that the page draws begin."""
+"""The first bytes of the images and sounds that the page shows."""
 REFUSED: Final[Mapping[int, Label]] = {
     400: gettext_lazy("Clients get 400 here: the request is not valid."),
     401: gettext_lazy("Clients get 401 here: the server asks who they are."),
@@ -64,7 +64,7 @@ REFUSED: Final[Mapping[int, Label]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Part:
-    """A part of the answer: a text, or what a browser draws from `source`.
+    """A part of the answer: a text, or an image or sound at the data URI `source`.
 
     `kind` is "text", "image" or "audio".
     """
@@ -87,14 +87,14 @@ class Presentation:
     table: ResultTable | None = None
     parts: Sequence[Part] = ()
     json: Part | None = None
-    """The answer as JSON, which the page folds; None if it is none."""
+    """The answer as JSON, which the page folds; None if the answer is not JSON."""
     lines: Sequence[str] = ()
     more_lines: int = 0
     fits: bool | None = None
-    """Whether the structured part fits the schema; None if nothing is to be checked."""
+    """Whether the structured part fits the schema; None if one of them is missing."""
     download: str = ""
     undone: Sequence[str] = ()
-    """What became of the changes of a dry run."""
+    """Sentences on whether the changes of a dry run were undone."""
     is_undone: bool = True
 
 
@@ -142,7 +142,7 @@ def _trial_details(trial: Trial) -> Iterator[str]:
 
 
 def _sentence_about(trial: Trial) -> str:
-    """Say what failed, or of how many events a person would have been told."""
+    """Say what failed, or how many events the person would have received."""
     if trial.failure:
         sentence = _("Error number %(number)s. The server's log has the details.")
         return sentence % {"number": visible(trial.failure)}
@@ -159,7 +159,7 @@ def _sentence_about(trial: Trial) -> str:
 
 
 def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
-    """Return the parts of a result to read, and what of it is JSON, None for nothing.
+    """Return the readable parts of a result, and its JSON; None if it has no JSON.
 
     A text that says the same as the JSON is left out.
     """
@@ -178,7 +178,7 @@ def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
 
 
 def _read_object(text: object) -> object:
-    """Return what a text says as JSON; None if that is no object and no list."""
+    """Parse a text as JSON; return None for anything but an object or a list."""
     with suppress(ValueError):
         value = parse_json(str(text))
         return value if isinstance(value, dict | list) else None
@@ -186,7 +186,7 @@ def _read_object(text: object) -> object:
 
 
 def parts_of(result: JsonObject) -> Iterator[Part]:
-    """Yield the parts of a result: of a tool, a resource, a prompt."""
+    """Yield the parts of the result of a tool, a resource or a prompt."""
     for block in _json_objects(result.get("content")):
         yield _block_part(block)
     for contents in _json_objects(result.get("contents")):
@@ -213,7 +213,7 @@ def _block_part(block: JsonObject) -> Part:
         case "resource_link":
             uri = str(block.get("uri", ""))
             host = uri_host(uri)
-            # The host is what people look at first.
+            # People look at the host first.
             return _text_part(_("Link"), f"{uri}\n({host})" if host else uri)
     return _text_part(_("Content"), jsonrpc.pretty_text(block))
 
@@ -245,7 +245,7 @@ def uri_host(uri: str) -> str:
 
 
 def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
-    """Return an image or sound to draw if it is one, else what it says it is."""
+    """Return an image or sound to draw, or a text if the page cannot show it."""
     mime = str(block.get("mimeType", ""))
     try:
         content = b64decode(str(block.get("data", "")), validate=True)
@@ -260,7 +260,7 @@ def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
     return Part(kind, title, source=source)
 
 
-# -- along the way ------------------------------------------------------------------
+# -- notifications ------------------------------------------------------------------
 
 
 def notification_line(message: Message) -> str:
@@ -294,18 +294,18 @@ JsonPart: TypeAlias = dict[str, str]
 
 
 def is_wanted(request: HttpRequest) -> bool:
-    """Return whether the page takes lines, and the server can send them."""
+    """Return whether the page accepts a stream of lines, and the server can send it."""
     accepted = request.headers.get("Accept", "")
     return isinstance(request, ASGIRequest) and CONTENT_TYPE in accepted
 
 
 class TrialLines:
-    """Yields what comes along the way, then `part` of what came of it.
+    """Yields a line for each notification, then the `part` that shows the result.
 
-    The call begins with the first line, which has `ticket` for the next run: whoever
-    stops waiting may begin anew.  Closing the iterator cancels it, and so does
-    `close`, which Django calls when the response is over: if the browser leaves while
-    something is sent, nobody closes the iterator.
+    The call begins with the first line. That line has the `ticket` of the next run, so
+    that a user who stops waiting can start again.  Closing the iterator cancels the
+    call. So does `close`, which Django calls when the response is over: if the browser
+    leaves while a line is sent, Django does not close the iterator.
     """
 
     def __init__(
@@ -347,7 +347,7 @@ class TrialLines:
 
 
 def streaming_response(lines: TrialLines) -> StreamingHttpResponse:
-    """Return a response that no proxy is to hold back, compress or store."""
+    """Return a response that tells proxies not to buffer, compress or store it."""
     headers = {
         "Cache-Control": "no-store",
         "X-Accel-Buffering": "no",

@@ -1,4 +1,4 @@
-"""What a chat shows of a tool's answer: the page that the tool names, in a frame."""
+"""The page that a chat would show for a tool's answer, in a frame."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mcp_app.workbench.trying.trial import Plan, run_trial
 
 
 class Preview:
-    """The address of the frame, or why there is none; `shown` is what its page gets."""
+    """The frame's address, or why there is no page; `shown` is the page's data."""
 
     def __init__(self, setup: Setup, uri: str, arguments: JsonObject) -> None:
-        """Read the page, as who was chosen.  Blocks; raises `Unsuitable`."""
+        """Read the page as the chosen caller.  Blocks; raises `Unsuitable`."""
         which = "working" if setup.is_working_copy else "published"
         query = urlencode({"which": which, "server": setup.server_slug})
         page = read_page(setup, uri)
@@ -32,9 +32,9 @@ class Preview:
 
 
 def read_page(setup: Setup, uri: str) -> HttpResponse:
-    """Return a page as the server shows it, else a sentence.
+    """Return a page as the server gives it, or a 404 that says why there is none.
 
-    It has no origin, and reaches only the sites that it names, even alone.  Blocks.
+    It has no origin and reaches only the sites it names, even outside a frame.  Blocks.
     """
     server, caller = setup.server_slug, setup.calling_client()
     plan = Plan(

@@ -1,4 +1,4 @@
-"""How something is tried: which version, at which server, as whom, how."""
+"""The choices of a trial: which version, at which server, as whom, and how."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CAPABILITIES: Final[Mapping[str, tuple[Label, tuple[str, ...]]]] = {
     "tools": (gettext_lazy("let its model use tools"), ("sampling", "tools")),
     "roots": (gettext_lazy("tell its folders"), ("roots",)),
 }
-"""What a client can: the words, and the members of its capabilities."""
+"""Capabilities of a client: the label, and the path of members that declares each."""
 WHO: Final[Mapping[As, Label]] = {
     As.ME: gettext_lazy("Me (%(name)s)"),
     As.TOKEN: gettext_lazy("By a token of mine"),
@@ -59,20 +59,20 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, repr=False)
 class Setup:
-    """The choices of the page, from its form; without one, what is chosen at first."""
+    """The choices of the page: those of its form, or the defaults if none was sent."""
 
     request: HttpRequest
     row: DefinitionRow
     definition: Definition
-    """The one that is tried."""
+    """The definition to try."""
     effect: Effect
     servers: Sequence[ServerDefinition]
     is_working_copy: bool
     changes_elsewhere: str | None = None
-    """What a call changes of another site, "" for nothing; None if hints say so."""
+    """What a call changes at another site; "" for nothing, None if hints decide."""
     data: QueryDict = field(default_factory=QueryDict)
     is_fetch: bool = False
-    """Whether *Fetch* asks: what only reads runs without the right to publish."""
+    """Whether this is *Fetch*: a call that only reads needs no right to publish."""
 
     # -- which, and where -------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Setup:
 
     @property
     def is_public(self) -> bool:
-        """Whether the server asks nobody who they are."""
+        """Whether the server needs no authentication."""
         return self.chosen_server is not None and self.chosen_server.is_public
 
     @property
@@ -101,7 +101,7 @@ class Setup:
 
     @cached_property
     def who_choice(self) -> As:
-        """As whom; a public server asks nobody."""
+        """The chosen kind of caller; always nobody at a public server."""
         if self.is_public:
             return As.NOBODY
         chosen = self.data.get("who", As.ME)
@@ -119,7 +119,7 @@ class Setup:
 
     @cached_property
     def tokens(self) -> list[AccessToken]:
-        """The user's own tokens that are good now."""
+        """The user's own tokens that are valid now."""
         rows = AccessToken.objects.filter(user_id=_current_user(self.request).pk)
         good = (row for row in rows if not row.has_ended(now()) and not row.is_app)
         return [*islice(good, MAX_TOKENS)]
@@ -132,7 +132,7 @@ class Setup:
 
     @property
     def may_try_as(self) -> bool:
-        """Whether the user may choose another one."""
+        """Whether the user may try as another user."""
         return has_right(self.request, "try_as")
 
     @property
@@ -141,11 +141,11 @@ class Setup:
 
     @cached_property
     def other_user(self) -> AbstractBaseUser | None:
-        """The other user; raises `Refusal` if there is none of this name."""
+        """The other user; raises `Refusal` if no user has this name."""
         if self.who_choice is not As.USER:
             return None
         if not self.may_try_as:
-            # Who may not, is not told who there is.
+            # Without the right, a user must not learn which names exist.
             raise Refusal(lacking_sentence("try_as"))
         name = self.user_name
         user = None if text_problem(name) or not name else find_user(name)
@@ -155,22 +155,22 @@ class Setup:
 
     @property
     def person_name(self) -> str:
-        """The name of the user as whom it is tried; "" for nobody."""
+        """The name of the user as whom the call is made; "" for nobody."""
         if self.who_choice is As.NOBODY:
             return ""
-        # Some databases find a user by a name that is written otherwise.
+        # Some databases match names of a different spelling: use the stored name.
         return (self.other_user or _current_user(self.request)).get_username()
 
     @property
     def chosen_who(self) -> str:
-        """As whom it is to be tried, in words; nobody is looked up."""
+        """As whom the call is to be made, in words; looks up no user."""
         if self.who_choice is As.USER:
             return _("as %(name)s") % {"name": visible(self.user_name)}
         return self.as_whom_text
 
     @property
     def as_whom_text(self) -> str:
-        """As whom it is tried, in words."""
+        """As whom the call is made, in words."""
         if self.who_choice is As.NOBODY:
             return _("as nobody")
         text = _("as %(name)s")
@@ -179,7 +179,7 @@ class Setup:
         return text % {"name": visible(self.person_name)}
 
     def principal(self) -> Principal:
-        """Return who calls; raises `Refusal`."""
+        """Return the principal of the call; raises `Refusal`."""
         if self.who_choice is As.NOBODY:
             return console_principal(self.request, None)
         user = self.other_user or _current_user(self.request)
@@ -187,7 +187,7 @@ class Setup:
         return console_principal(self.request, user, scope)
 
     def _token_scope(self) -> Scope | None:
-        """Return what the chosen token reaches."""
+        """Return the scope of the chosen token; raises `Refusal`."""
         chosen = self.data.get("token", "")
         for row in self.tokens:
             if str(row.pk) == chosen:
@@ -220,7 +220,7 @@ class Setup:
 
     @property
     def capabilities(self) -> JsonObject:
-        """What the client says that it can."""
+        """The capabilities that the client declares."""
         declared: JsonObject = {}
         for option in self.capability_options:
             inner = declared
@@ -235,7 +235,7 @@ class Setup:
 
     @property
     def is_dry(self) -> bool:
-        """Whether what it changes is to be undone."""
+        """Whether the changes of the call are to be undone."""
         if not self.has_dry_run:
             return False
         if not self.data:
@@ -244,26 +244,26 @@ class Setup:
 
     @property
     def is_task(self) -> bool:
-        """Whether a button starts a task, or answers what one asks before it is one."""
+        """Whether a button starts a task, or answers a question before its start."""
         return "task" in self.data or {"answer", "was_task"} <= self.data.keys()
 
     @property
     def only_reads(self) -> bool:
-        """Whether it changes nothing, here or elsewhere."""
+        """Whether the call changes nothing, here or at another site."""
         if self.changes_elsewhere is None:
             return self.definition.only_reads
-        # Hints make no call of another site one that reads.
+        # For a call of another site, hints do not count.
         return not self.changes_elsewhere
 
     @property
     def request_here(self) -> str:
-        """What a tool of a toolset asks of a view of this site: "GET /orders/"."""
+        """The request that a toolset's tool sends to this site: "GET /orders/"."""
         declared = mcp.tools.get(self.definition.name) if self.row.from_code else None
         return visible(getattr(declared and declared.function, "request", ""))
 
     @property
     def must_confirm(self) -> bool:
-        """Whether a box says that another site is really called."""
+        """Whether the user must tick a box to really call another site."""
         return self.effect is Effect.ELSEWHERE and not self.only_reads
 
     @property
@@ -275,7 +275,7 @@ class Setup:
         return _("I want to really call %(call)s") % values
 
     def check_server(self) -> None:
-        """Raise `Refusal` if there is no server to ask, or no longer the chosen one."""
+        """Raise `Refusal` if no server is published, or no longer the chosen one."""
         if self.chosen_server is None:
             raise Refusal(_("No server is published: nobody could call it."))
         chosen = self.data.get("server", self.server_slug)
@@ -284,8 +284,8 @@ class Setup:
             raise Refusal(message % {"slug": visible(chosen)})
 
     def check_choices(self) -> None:
-        """Raise `Refusal` unless it may be tried like this."""
-        # The box says what is called; that may have changed since.
+        """Raise `Refusal` if these choices are not allowed."""
+        # The box names the call, which may have changed since the page was shown.
         if self.must_confirm and self.data.get("really") != self.confirmation:
             raise Refusal(_("Tick the box if you really want to call it."))
         if self.is_task:
@@ -318,7 +318,7 @@ class Setup:
             raise Refusal(_("This revision has no tasks: choose a newer one."))
 
     def calling_client(self) -> Caller:
-        """Return the client that calls; raises `Refusal`."""
+        """Return the client of the call; raises `Refusal`."""
         name = DRY_CLIENT if self.is_dry else CLIENT
         return Caller(
             principal=self.principal(),
@@ -332,9 +332,9 @@ class Setup:
 def console_principal(
     request: HttpRequest, user: AbstractBaseUser | None, scope: Scope | None = None
 ) -> Principal:
-    """Return who calls from the page: a user, or nobody; sealed state is the presser's.
+    """Return the principal of a call from the page; `user` is None for nobody.
 
-    `scope` is that of a token.
+    Sealed state belongs to the user of the page. `scope` is that of a token.
     """
     presser = _current_user(request).get_username()
     if user is None:
@@ -349,13 +349,13 @@ def console_principal(
 
 
 def lets_in(request: HttpRequest, server: ServerDefinition) -> bool:
-    """Return whether a server lets who looks at the page in.  Blocks."""
+    """Return whether a server admits the user of the page.  Blocks."""
     holder = holder_by_token(_current_user(request), server.slug, mcp.rules)
     return not server.demands or holder.meets_demands(server.demands)
 
 
 def has_unpublished_changes(row: DefinitionRow) -> bool:
-    """Return whether the working copy is not what clients see."""
+    """Return whether the working copy differs from what clients see."""
     return row.state in {State.UNPUBLISHED, State.CHANGED}
 
 

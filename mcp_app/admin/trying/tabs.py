@@ -1,7 +1,7 @@
 """The tabs *Try it* and the button *Fetch* of definitions, and *What clients see*.
 
-Processes that serve clients load the admin, too: what runs a trial is imported by the
-first page that needs it.
+Processes that serve clients load the admin, too. So the first
+page that runs a trial imports the code for it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ View = TypeVar("View", bound=Callable[..., Any])
 def outside_transactions(view: View) -> View:
     """Exempt a view from `ATOMIC_REQUESTS` of every database.
 
-    What it writes first must be there whatever becomes of the call, and its locks must
-    not hold up the call.
+    What the view writes first must stay, even if the call fails. Its locks must not
+    block the call.
     """
     for alias in connections:
         view = transaction.non_atomic_requests(using=alias)(view)
@@ -55,7 +55,7 @@ def outside_transactions(view: View) -> View:
 
 
 class NoVariables(SafeExceptionReporterFilter):
-    """Hides on error pages what staff and models have said, with DEBUG, too."""
+    """Hides on error pages what staff and models wrote, even with DEBUG."""
 
     def is_active(self, request: HttpRequest | None) -> bool:
         return True
@@ -63,7 +63,7 @@ class NoVariables(SafeExceptionReporterFilter):
     def get_traceback_frame_variables(
         self, request: HttpRequest | None, tb_frame: FrameType
     ) -> ItemsView[str, Any]:
-        """Show no variable: each function of the page has some of it."""
+        """Show no variable: any function of the page may hold such texts."""
         return dict[str, Any]().items()
 
 
@@ -88,11 +88,11 @@ class TryPages(PublishedAdmin[Definition]):
     @method_decorator(sensitive_post_parameters())
     @redirect_missing_row
     def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Show the form; on POST, try it and show what a client gets.
+        """Show the form; on POST, make the call and show what a client gets.
 
-        The request has no transaction of its own: its locks would hold up the call.
-        The token of the form is looked for in here, where a form that is too large to
-        have one can be answered.
+        The request has no transaction of its own: its locks would block the call. The
+        CSRF token is checked inside, so that a form too large to read still gets an
+        answer.
         """
         request.exception_reporter_filter = NoVariables()
         try:
@@ -103,7 +103,7 @@ class TryPages(PublishedAdmin[Definition]):
     def _too_large(
         self, request: HttpRequest, object_id: str, error: SuspiciousOperation
     ) -> HttpResponse:
-        """Show an empty form with a sentence; nothing can be read of what was sent."""
+        """Show an empty form with an error: the data that was sent cannot be read."""
         from mcp_app.admin.trying import pages  # noqa: PLC0415
 
         row = self._find_row(request, object_id, whole=True)
@@ -121,7 +121,7 @@ class TryPages(PublishedAdmin[Definition]):
         return response
 
     def publish_boxes(self, request: HttpRequest, row: Definition) -> dict[str, Any]:
-        """Return what came of the examples, for who may try it."""
+        """Return the results of the examples, if the user may try the definition."""
         from mcp_app.admin.trying import example_runs  # noqa: PLC0415
 
         may_try = has_right(request, "try")
@@ -156,13 +156,13 @@ class TryPages(PublishedAdmin[Definition]):
 
     @redirect_missing_row
     def app_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Answer with the page of a tool, for the frame; `?server=` says of which."""
+        """Return the page of a tool for the frame; `?server=` names the server."""
         from mcp_app.admin.trying import pages  # noqa: PLC0415
 
         row = self._find_row(request, object_id, whole=True)
         require_right(request.user, "try")
         data = request.GET.copy()
-        # As somebody else it was read when it was tried, which is in the history.
+        # Only a trial may read as another user: the history of the row logs that.
         data.pop("who", None)
         return pages.TryPage(request, row, data).read_app()
 
@@ -182,9 +182,9 @@ class TryPages(PublishedAdmin[Definition]):
     def fetch_view(
         self, request: HttpRequest, object_id: str | None = None
     ) -> HttpResponse:
-        """Call the site as the form says, by the code of *Try it*.
+        """Call the site as the form says, with the code of *Try it*.
 
-        The request has no transaction of its own: its locks would hold up the call.
+        The request has no transaction of its own: its locks would block the call.
         """
         row = None if object_id is None else self._find_row(request, object_id)
         url = reverse(f"admin:mcp_app_{self.opts.model_name}_add")

@@ -1,4 +1,4 @@
-"""The messages of a trial as they are on the wire, and the same call by other means."""
+"""The messages of a trial as sent, and the same call with curl and in Python."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ IN_PYTHON: Final = {
     "prompts/get": ("get_prompt", ("name", "arguments")),
     "resources/read": ("read_resource", ("uri",)),
 }
-"""For a request the method of the Python SDK's client, and the parameters it takes."""
+"""By method of MCP: the method of the SDK's client, and its parameters."""
 MAX_TEXT_LENGTH: Final = 64 * 1024
 MAX_MESSAGES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where clients reach the server, and what their requests have there.
+    """Where clients reach the server, and what their requests need.
 
-    `mirrored` are the arguments that headers repeat.
+    `mirrored` are the arguments that are repeated in headers.
     """
 
     url: str
@@ -46,7 +46,7 @@ def exchanges(
 ) -> Iterator[tuple[str, str]]:
     """Yield the messages as text, each under a heading.
 
-    Those of the client have the HTTP requests in which it sends them.
+    Each message of the client is shown with its HTTP request line and headers.
     """
     for message in messages[:MAX_MESSAGES]:
         text = visible(message.text.decode("utf-8", "replace")[:MAX_TEXT_LENGTH], None)
@@ -89,7 +89,7 @@ def _request_headers(
 def curl_command(
     messages: Sequence[Message], address: Address, revision: Revision
 ) -> str:
-    """Return a shell line that sends the same; "" for a revision with sessions."""
+    """Return a curl command for the last request; "" for a revision with sessions."""
     requests = _client_requests(messages)
     if revision.sessions or not requests:
         return ""
@@ -98,19 +98,19 @@ def curl_command(
         f"-H {shlex.quote(f'{name}: {value}')}"
         for name, value in _request_headers(message, address, revision)
     ]
-    # In ASCII no character of it is hidden.
+    # ASCII escapes make hidden characters visible.
     body = shlex.quote(json.dumps(message, separators=(",", ":")))
     lines = [f"curl -sS {shlex.quote(address.url)}", *headers, f"--data {body}"]
     return " \\\n  ".join(lines)
 
 
 def python_example(messages: Sequence[Message], address: Address) -> str:
-    """Return a program with the Python SDK that sends the same; "" if it has no way."""
+    """Return a program for the first request that the Python SDK can send, or ""."""
     for message in _client_requests(messages):
         method, names = IN_PYTHON.get(str(message.get("method")), ("", ()))
         if method:
             params = message["params"]
-            # In ASCII no character of it is hidden.
+            # ASCII escapes make hidden characters visible.
             arguments = ", ".join(ascii(params[name]) for name in names)
             token = TOKEN if address.needs_token else ""
             expression = f"await client.{method}({arguments})"
@@ -119,5 +119,5 @@ def python_example(messages: Sequence[Message], address: Address) -> str:
 
 
 def _client_requests(messages: Sequence[Message]) -> list[JsonObject]:
-    """Return what the client sent."""
+    """Return the messages that the client sent."""
     return [json.loads(message.text) for message in messages if message.from_client]

@@ -1,4 +1,4 @@
-"""What another site answered, as a tree whose ticks say what clients get of it."""
+"""The answer of another site as a tree: clients get the ticked parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_LEVELS: Final = 3
 MAX_MEMBERS: Final = 60
 MAX_PARTS: Final = 12
 MAX_ENTRIES: Final = 20
-"""Entries of a list whose members are looked at."""
+"""The first entries of a list, whose members the tree shows."""
 MAX_SAMPLE: Final = 40
 MAX_PATH: Final = 200
 
@@ -29,9 +29,9 @@ MAX_PATH: Final = 200
 class Part:
     """A part of the answer that clients may get, or a member of one.
 
-    The `path` of a part begins at the answer, "" is all of it; that of a member begins
-    at the part. `more` are the members of a part that have no tick: they are too many,
-    or have a name that nothing can say.
+    The `path` of a part begins at the answer; "" is the whole answer. The `path` of a
+    member begins at its part. `more` counts the members without a tick: there are too
+    many, or a path cannot express their name.
     """
 
     path: str
@@ -50,7 +50,7 @@ class Part:
 
 
 def parts_of_answer(answer: object) -> list[Part]:
-    """Return the parts of a JSON answer, the whole of it first."""
+    """Return the parts of a JSON answer; the first part is the whole answer."""
     containers = islice(_containers("", answer, MAX_LEVELS), MAX_PARTS)
     return [_part_of(path, value) for path, value in containers]
 
@@ -84,7 +84,7 @@ def _part_of(path: str, value: object) -> Part:
 
 
 def _members_of(value: object, *, is_part: bool) -> JsonObject:
-    """Return the members of an object, or those of all entries of a list."""
+    """Return the members of an object, or of the first entries of a list."""
     if not isinstance(value, list) or not is_part:
         return value if isinstance(value, dict) else {}
     entries = [each for each in value[:MAX_ENTRIES] if isinstance(each, dict)]
@@ -92,7 +92,7 @@ def _members_of(value: object, *, is_part: bool) -> JsonObject:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a path can say a name."""
+    """Whether a path can express a name."""
     return bool(name) and "." not in name
 
 
@@ -139,7 +139,7 @@ def parts_of_names(text: str) -> list[Part]:
             if isinstance(each, str) and each not in members_of:
                 member = Part(each)
                 members_of[each] = member.members
-                # No tree of an answer is deeper: the page would nest what was sent.
+                # Trees have at most this depth: sent names must not make a deeper one.
                 above = each.rpartition(".")[0] if each.count(".") < MAX_LEVELS else ""
                 members_of.get(above, part.members).append(member)
         parts.append(part)
@@ -147,7 +147,7 @@ def parts_of_names(text: str) -> list[Part]:
 
 
 def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
-    """Tick what a config takes and keeps; what the answer lacks is put beside it."""
+    """Tick what a config takes and keeps; add parts that the answer lacks."""
     lacks = _("not in this answer")
     part = next((each for each in parts if each.path == take), None)
     if part is None:
@@ -166,9 +166,9 @@ def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
 
 
 def paths_to_keep(part: Part, ticked: Collection[str]) -> list[str] | None:
-    """Return the paths to keep; [] for all, None if nothing is left.
+    """Return the paths to keep; [] for all, None for nothing.
 
-    A member with all its members ticked is kept as it is, whatever it has later.
+    If all members of a member are ticked, it is kept whole, with later members, too.
     """
     for each in _all(part.members):
         each.ticked = each.path in ticked

@@ -1,4 +1,4 @@
-"""The rows of a call of another site: pairs, headers, own words, and its values."""
+"""The rows of a call of another site: pairs, headers, error texts, and values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STYLES: Final = {
 
 
 class MemberForm(RowForm):
-    """A row that stays as it was if nobody changed it."""
+    """A row that keeps its stored member if nobody changed it."""
 
     name = forms.CharField(label=_("Name"), required=False, max_length=200)
 
@@ -77,7 +77,7 @@ class HeaderForm(MemberForm):
 
 
 class ErrorForm(MemberForm):
-    """What clients read if the other site answers with a status."""
+    """The text that clients read if the other site answers with this status."""
 
     name = forms.ChoiceField(  # type: ignore[assignment]
         label=_("Status"),
@@ -141,7 +141,7 @@ class PartForm(RowForm):
         return name
 
     def part_name(self) -> NamedPart:
-        """Return what the valid row says of its part."""
+        """Return the part with the name and description from the valid row."""
         values, has_description = self.cleaned_data, "description" in self.changed_data
         description = values["description"] if has_description else ""
         optional = values.get("optional", False)
@@ -149,7 +149,7 @@ class PartForm(RowForm):
 
 
 class PairRows(Rows):
-    """Rows with names, and a sentence that has them."""
+    """Rows of pairs, which can be shown as one line of text."""
 
     def in_words(self) -> str:
         """Return the names and values, "" if there is none."""
@@ -169,7 +169,7 @@ ROWS: Final[Mapping[str, type[Rows]]] = {
     "form": _rows_of(PairForm),
     "errors": _rows_of(ErrorForm),
 }
-"""The rows inside the form, by what they are."""
+"""The formsets inside the form, by the name of the part."""
 PART_ROWS: Final[type[Rows]] = forms.formset_factory(  # type: ignore[assignment]
     PartForm, formset=OneRow, extra=0, max_num=2 * MAX_PARTS, absolute_max=2 * MAX_PARTS
 )

@@ -43,9 +43,9 @@ from mcp_app.protocol.json_types import JsonObject
 class CallSheet(OneFormSheet):
     """The config of the kind `http`; resources only read.
 
-    `parameters` is the schema that the page shows; None if the names are others'.
-    `beside` returns what the page shows beside the form, and `answer` is what the site
-    has answered just now, as parts.
+    `parameters` is the schema that the page shows; None if the form has no parameters
+    of its own. `beside` returns the context that the page shows beside the form.
+    `answer` has the parts of the answer that the site has just given.
     """
 
     row_template = "mcp_app/widgets/site_call.html"
@@ -62,7 +62,7 @@ class CallSheet(OneFormSheet):
         return rows
 
     def rows_again(self, value: Any, sent: Rows) -> Initial:
-        """Return the rows of a page that is shown again, with what it said before."""
+        """Return the rows to show again, with the tree and note of the last page."""
         rows = self.initial_rows(value)
         for form in sent.forms:
             if isinstance(form, CallForm) and form.is_valid():
@@ -82,11 +82,11 @@ BODIES: Final = {
     TEXT: _("A text"),
 }
 ADD: Final = "add "
-"""What the value of a button begins with that makes a parameter of a placeholder."""
+"""The button that makes a placeholder a parameter: its value begins with this."""
 
 
 class CallForm(OneForm):
-    """All of the config; subclasses say whether it may only read."""
+    """The form of the whole config; `only_reads` hides the method and the body."""
 
     only_reads: ClassVar[bool] = False
     parameters: ClassVar[JsonObject | None] = None
@@ -188,7 +188,7 @@ class CallForm(OneForm):
 
     @property
     def _new_name(self) -> str:
-        """The placeholder that a button makes a parameter, "" for none."""
+        """The placeholder that a button turns into a parameter, "" for none."""
         _before, add, name = str(self.data.get("show-config", "")).rpartition(ADD)
         return name if add else ""
 
@@ -196,7 +196,7 @@ class CallForm(OneForm):
         return bool(self._new_name) or super().has_changed()
 
     def tree(self) -> Sequence[answer_tree.Part]:
-        """Return the parts of the answer, ticked as the config says."""
+        """Return the parts of the answer, ticked as sent or else as in the config."""
         parts = [*self.answer]
         if not parts:
             parts = answer_tree.parts_of_names(str(self["names"].value() or ""))
@@ -212,7 +212,7 @@ class CallForm(OneForm):
         return self.add_prefix("tree")
 
     def body_in_words(self) -> str:
-        """Return what is sent as the body, in a word or two."""
+        """Return the kind of the body in one or two words."""
         return str(BODIES.get(str(self["sends"].value() or ""), ""))
 
     def tree_names(self) -> str:
@@ -220,7 +220,7 @@ class CallForm(OneForm):
         return answer_tree.names_of_parts(self.tree())
 
     def _tree_choice(self) -> tuple[str, list[str] | None] | None:
-        """Return part and paths that are ticked in a tree that was sent.
+        """Return the part and the paths that are ticked in the sent tree.
 
         The paths are [] for all, and None if nothing is ticked.
         """
@@ -259,7 +259,7 @@ class CallForm(OneForm):
         return cleaned
 
     def blame(self, place: str, message: str) -> None:
-        """Show an error at its field, if what was typed stands there still."""
+        """Show an error at its field, if the page still shows the typed values."""
         part, _dot, rest = place.partition(".")
         if self.pasted is not None or self.named:
             return
@@ -268,7 +268,7 @@ class CallForm(OneForm):
         elif rest and part in self.rows:
             which, _dot, name = rest.partition(".")
             for at, row in enumerate(self.rows[part].ordered_forms):
-                # An error text has its status as its key, other rows have their number.
+                # Error texts have their status as key, other rows their number.
                 if which == (str(at) if name else row.cleaned_data["name"]):
                     row.add_error(name or "value", message)
                     self.add_error(None, self.wrong_row)
@@ -276,7 +276,7 @@ class CallForm(OneForm):
     def build_config(self) -> JsonObject:
         config = self._typed_config()
         if self.pasted is not None:
-            # A pasted call replaces all but the texts for errors.
+            # A pasted call replaces everything except the error texts.
             errors = {"errors": config["errors"]} if config.get("errors") else {}
             config = {**self.pasted.config, **errors}
         self.typed_config = config
@@ -294,7 +294,7 @@ class CallForm(OneForm):
         values, config = self.cleaned_data, dict(self.base)
         sends: JsonObject = {}
         if not self.only_reads:
-            # GET is what it does without a word.
+            # GET is the default: do not store it.
             method = values["method"].removeprefix("" if "method" in config else "GET")
             sends = {"method": method, "body": self._request_body()}
         errors = self._members("errors")

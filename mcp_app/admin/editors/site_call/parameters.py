@@ -1,4 +1,4 @@
-"""What changes from call to call: values of a config that become parameters."""
+"""Values of a config that become parameters, so that each call can change them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mcp_app.kinds.placeholders import names_in_value, only_name
 from mcp_app.protocol.json_types import JsonObject
 
 Place: TypeAlias = "tuple[str | int, ...]"
-"""Where a value stands in a config; of the path the number of its segment."""
+"""The keys that lead to a value in a config; in the path, a segment's number."""
 
 MAX_PARTS: Final = 60
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-"""What both a placeholder and a parameter can be called."""
+"""A name that is valid for both a placeholder and a parameter."""
 NUMBERS: Final = (int, float)
 
 
@@ -24,7 +24,7 @@ NUMBERS: Final = (int, float)
 class CallPart:
     """A plain value of a call; `label` says where it stands.
 
-    `place` is () for a name that stands only within texts.
+    `place` is () for a placeholder that stands only inside texts.
     """
 
     place: Place
@@ -33,7 +33,7 @@ class CallPart:
 
     @property
     def name(self) -> str:
-        """The parameter that the value is, "" if it is always the same."""
+        """The name of the parameter, "" if the value is fixed."""
         return only_name(self.value) if isinstance(self.value, str) else ""
 
     @property
@@ -43,7 +43,7 @@ class CallPart:
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
-    """A part that is to have this parameter; "" makes it fixed again."""
+    """A part that becomes the parameter `name`; "" makes it fixed again."""
 
     part: CallPart
     name: str
@@ -91,10 +91,10 @@ def _json_values(place: Place, label: str, value: object) -> Iterator[CallPart]:
 def name_parts(
     config: JsonObject, schema: JsonObject, named: Iterable[NamedPart]
 ) -> tuple[JsonObject, JsonObject]:
-    """Return config and input schema in which these parts have their parameters.
+    """Return config and input schema, in which these parts are parameters.
 
-    A new parameter has the value as its example.  One that no part has any more goes.
-    A part whose value is another one by now stays as it is.
+    A new parameter has the old value as its example.  A parameter that no part uses any
+    more is removed.  If the value of a part has changed meanwhile, it stays unchanged.
     """
     config, schema = copy.deepcopy(config), copy.deepcopy(schema)
     config["path"] = str(config.get("path", "")).split("/")
@@ -139,7 +139,7 @@ def _property_of(part: CallPart) -> JsonObject:
 
 
 def _put(config: JsonObject, part: CallPart, value: object) -> bool:
-    """Put a value in the place of a part; say whether the part was still there."""
+    """Replace the value of a part; return False if the part has changed."""
     holder: Any = config
     *steps, last = part.place
     try:

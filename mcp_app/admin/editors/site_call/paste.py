@@ -1,4 +1,4 @@
-"""A pasted address or curl command, taken apart into the config of a call."""
+"""Turns a pasted address or curl command into the config of a call."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class NoCall(ValueError):
-    """What was pasted is no call of a site of the settings; the message says why."""
+    """The text is no call of a site in the settings; the message says why."""
 
 
 @dataclass
 class PastedCall:
-    """The config of a call; `left_out` says what of the text is not in it."""
+    """The config of a call; `left_out` lists the parts of the text that it lacks."""
 
     site: Site
     config: JsonObject
@@ -38,7 +38,7 @@ class PastedCall:
 
     @property
     def sentence(self) -> str:
-        """What was found, for people."""
+        """The call in words, with the parts that were left out."""
         method = self.config.get("method", "GET")
         details = {"method": method, "site": self.site.title}
         sentence = f"{_('%(method)s at %(site)s.') % details} {self.remark}".rstrip()
@@ -49,7 +49,7 @@ class PastedCall:
 
 
 def call_from_text(text: str) -> PastedCall:
-    """Take an address or a curl command apart; raises `NoCall`."""
+    """Parse an address or a curl command; raises `NoCall`."""
     call = _call_from_any(text.strip())
     lists = [call.config.get(each, ()) for each in ("query", "headers")]
     lists.append(call.config.get("body", {}).get("form", ()))
@@ -73,14 +73,14 @@ def _call_from_any(text: str) -> PastedCall:
 
 
 def _call_at(address: str) -> PastedCall:
-    """Return a GET of an address: its site, path and pairs."""
+    """Return the GET request of an address: its site, path and query pairs."""
     if "://" not in address:
         address = f"https://{address}"
     try:
         parts = urlsplit(address)
         host_and_port = parts.hostname or "", parts.port or PORTS.get(parts.scheme)
     except ValueError:
-        # User and password stand before the host, and are never repeated.
+        # Never show the user and password, which stand before the host.
         bare = re.sub(r"//[^/?#]*@", "//", address)
         message = _("“%(address)s” is no address.") % {"address": visible(bare)[:80]}
         raise NoCall(message) from None
@@ -123,7 +123,7 @@ _DRAWN: Final = re.compile(
     r"(?:[\w-]*?(?:[a-z][A-Z](?![a-z]{2})|[A-Za-z]\d|\d[A-Za-z])){4}",
     re.ASCII,
 )
-"""Letters and digits in a disorder that no words have, as keys are drawn."""
+"""A random-looking mix of letters and digits, as in generated keys."""
 
 
 def _looks_drawn(text: str) -> bool:
@@ -133,7 +133,7 @@ def _looks_drawn(text: str) -> bool:
 def _without_keys(
     call: PastedCall, pairs: Iterable[tuple[str, str]], shown: str = "%s"
 ) -> Iterator[JsonObject]:
-    """Yield the pairs without keys; `shown` says how those that are left out are."""
+    """Yield the pairs that hold no key; `shown` is the format of left-out names."""
     settings = {*call.site.secret_query, *call.site.secret_names}
     for name, value in pairs:
         what = shown % visible(name)[:40]
@@ -177,7 +177,7 @@ _OPTIONS: Final = {
         "--proxy",
     ),
 }
-"""The options of curl that have a value, by what we do with them."""
+"""The options of curl that take a value, by how they are used here."""
 _OF_BROWSERS: Final = re.compile(
     r"sec-.*|user-agent|referer|origin|accept-encoding|cache-control|pragma|dnt"
     r"|priority|upgrade-insecure-requests",
@@ -190,9 +190,9 @@ _QUOTED: Final = re.compile(
     r"""|(?P<end>(?<!\S)(?:[;&<>#]|\d>)|;(?!\S)|\|).*""",
     re.DOTALL,
 )
-"""Signs that shells read and `shlex` does not; and a command's end."""
+"""Shell syntax that `shlex` does not read, and the end of a command."""
 _VARIABLE: Final = re.compile(r"\$(?:\w+|[({]\w+)|`\w+|%[A-Z_]{3,}%")
-"""The beginnings of what a shell replaces."""
+"""The beginning of a text that a shell replaces."""
 _ESCAPES: Final = re.compile(
     r"((?:\\x[0-9A-Fa-f]{1,2})+)|((?:\\u[0-9A-Fa-f]{4})+)|\\(.)", re.DOTALL
 )
@@ -202,7 +202,7 @@ _SIGNS: Final = dict(zip("abefnrtv", "\a\b\x1b\f\n\r\t\v", strict=True))
 class _Curl(argparse.ArgumentParser):
     """Reads the options of curl as curl does: -sSXPOST, --request POST.
 
-    `data` and `json` are what is sent, None for what a file holds.
+    `data` and `json` are lists of texts to send; None stands for a file's content.
     """
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ def _call_from_curl(text: str) -> PastedCall:
             " takes a plain form, too, write -d in place of -F."
         )
         raise NoCall(message)
-    # What follows an unknown option may be its value.
+    # A word after an unknown option may be its value.
     addresses = options.addresses + [
         each
         for before, each in pairwise(["", *rest])
@@ -262,13 +262,13 @@ def _call_from_curl(text: str) -> PastedCall:
         raise NoCall(_("This curl command has no address."))
     if len(addresses) > 1:
         raise NoCall(_("This curl command has several addresses. Paste one of them."))
-    # Brackets of one that are none of curl's own patterns.
+    # Read escaped brackets as plain ones; curl would read plain ones as a pattern.
     call = _call_at(re.sub(r"\\([][{}])", r"\1", addresses[0]))
     left_out = call.left_out
     left_out += [_key_of("-u")] if options.user else []
     left_out += [_("cookies")] if options.cookies else []
     left_out += [word for word in words if word in {"-k", "-L", *_OPTIONS["others"]}]
-    # A value may be secret: of an unknown option only the name is shown.
+    # The value of an unknown option may be secret: show only the name.
     left_out += [
         visible(each.partition("=")[0])[: 40 if each.startswith("--") else 2]
         for each in rest
@@ -290,7 +290,7 @@ def _call_from_curl(text: str) -> PastedCall:
 
 
 def _tell_variables(call: PastedCall, text: str) -> PastedCall:
-    """Tell what a shell replaces: nothing in single quotes, or behind a backslash."""
+    """Note variables of the shell, except in single quotes or after a backslash."""
     bare = _QUOTED.sub(lambda each: re.sub(r"\\.", "", each["double"] or ""), text)
     names = [*dict.fromkeys(_VARIABLE.findall(bare))][:MAX_PAIRS]
     what, sent = _("what a shell puts in place of %s"), str(call.config)
@@ -299,7 +299,7 @@ def _tell_variables(call: PastedCall, text: str) -> PastedCall:
 
 
 def _bash_words(text: str) -> tuple[list[str], str]:
-    """Return the words of a command, also of Windows', and the sign that ends it."""
+    """Return the words of a Unix or Windows command, and the sign that ends it."""
     if re.search(r"\^[\"\n]", text):
         text = re.sub(r"\^\n(?=\n)|\^(.)", r"\1", text, flags=re.DOTALL)
     end = next((each["end"] for each in _QUOTED.finditer(text) if each["end"]), "")
@@ -311,7 +311,7 @@ def _bash_words(text: str) -> tuple[list[str], str]:
 
 
 def _quote_plainly(match: re.Match[str]) -> str:
-    """Return a piece of a command as `shlex` reads it."""
+    """Rewrite a match of `_QUOTED` so that `shlex` reads it like a shell."""
     if match["single"] is not None:
         return shlex.quote(match["single"])
     if match["double"] is not None:
@@ -327,7 +327,7 @@ def _read_escape(match: re.Match[str]) -> str:
         octets = bytes(int(each, 16) for each in signs.split("\\x")[1:])
         with suppress(UnicodeDecodeError):
             return octets.decode()
-        # Firefox writes é as \xe9.
+        # Not UTF-8: Firefox writes é as \xe9.
         return octets.decode("latin-1")
     if units:
         return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be", "replace")
@@ -335,7 +335,7 @@ def _read_escape(match: re.Match[str]) -> str:
 
 
 def _with_values(words: list[str]) -> Iterator[str]:
-    """Yield the words; a value that begins as an option does stands with its own."""
+    """Yield the words; join a value that begins with "-" to its option."""
     options = {*chain(*_OPTIONS.values(), *_DATA)}
     rest = iter(words)
     for word in rest:
@@ -349,7 +349,7 @@ def _with_values(words: list[str]) -> Iterator[str]:
 
 
 def _read_headers(call: PastedCall, lines: list[str]) -> str:
-    """Take over the headers; return the type of the body."""
+    """Put the headers into the config; return the media type of the body."""
     media_type, pairs = "", list[tuple[str, str]]()
     for line in lines:
         name, _colon, value = (each.strip() for each in line.partition(":"))
@@ -369,7 +369,7 @@ def _read_headers(call: PastedCall, lines: list[str]) -> str:
 
 
 def _read_body(call: PastedCall, options: Any, media_type: str) -> None:
-    """Take over what is sent, but for what curl reads from files."""
+    """Put the sent data into the config, without the content of files."""
     texts = [*options.data, *options.json]
     data = [each for each in texts if each is not None]
     if len(data) < len(texts):
@@ -395,7 +395,7 @@ def _open_members(
 
 
 def _body_of(call: PastedCall, text: str, media_type: str) -> JsonObject:
-    """Return a body as a config has it; JSON is known by its type, or by itself."""
+    """Return the body for the config; without a media type, detect JSON by parsing."""
     bare = media_type.partition(";")[0].strip().lower()
     if not bare or is_json_type(bare):
         try:
