@@ -1,8 +1,8 @@
 """Statements that append to the replay log: in one transaction, for many streams.
 
-PostgreSQL does it with one statement, which is a transaction by itself: on the way to
-the database and back nothing else of this process need wait.  Elsewhere they are five
-at most, however many streams there are.
+PostgreSQL does it with one statement, which is a transaction by itself: meanwhile no
+other work of this process need wait.  Other databases need five statements at most,
+however many streams there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 OPEN: Final = "open"
-"""The state in which a stream may gain something."""
+"""The state of a stream that still takes messages."""
 
 Columns: TypeAlias = dict[str, str | int | None]
 Payload: TypeAlias = tuple[int, str, int]
@@ -27,7 +27,7 @@ Payload: TypeAlias = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class NewStream:
-    """The row of a request, before it is there.
+    """The row of a request that is still to be inserted.
 
     `request_key` is the digest of the JSON-RPC id where the request must run at most
     once, else None; `request_digest` tells whether a repeated id says the same.
@@ -44,10 +44,10 @@ class NewStream:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What a stream gains: `new` is its row where that is still to be made.
+    """What is added to a stream: `new` is its row if that is still to be inserted.
 
-    `key` is that of a row which is there; `seq`, `size` and `state` are what the row
-    says afterwards.
+    `key` is the key of an existing row; `seq`, `size` and `state` are the row's values
+    afterwards.
     """
 
     new: NewStream | None
@@ -60,7 +60,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The quoted names of our tables, and who writes into them under which name."""
+    """The quoted names of our tables; the owner and the batch that write into them."""
 
     streams: str
     events: str
@@ -104,7 +104,7 @@ def _column_values(tables: Tables, addition: Addition) -> Columns:
 def _stream_keys(
     additions: Sequence[Addition], created: Mapping[str, int], raised: Container[int]
 ) -> list[int | None]:
-    """Return the key of each stream; None for one that was neither made nor raised."""
+    """Return the key of each stream; None if it was neither inserted nor updated."""
     return [
         created[addition.new.public_id]
         if addition.new is not None
@@ -172,7 +172,7 @@ def _append_together(
         if each.new is None
     ]
     events = [event for addition in additions for event in _event_values(addition)]
-    # As JSON each is one parameter: to quote arrays costs the client many times more.
+    # As JSON each is one parameter: arrays would cost the client many times more.
     parameters = {
         "new": _json_text(new),
         "heads": _json_text(heads),
@@ -251,7 +251,7 @@ def _insert_streams(
     )
     with connection.cursor() as cursor:
         cursor.execute(insert, [part for row in rows for part in row.values()])
-        # Not every database says which keys it has given.
+        # Not every database returns the keys of inserted rows.
         cursor.execute(select, names)
         return {name: int(key) for name, key in cursor.fetchall()}
 
@@ -259,7 +259,7 @@ def _insert_streams(
 def _update_streams(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Mapping[int, Addition]
 ) -> set[int]:
-    """Write what open streams of the owner have now; return those that are."""
+    """Update open streams of the owner; return the keys of the updated ones."""
     if not additions:
         return set()
     keys = sorted(additions)

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 # The statements that write calls: many rows at once, and counters that are raised.
 
 SharedValues: TypeAlias = tuple[str | int, ...]
-"""What many calls have in common."""
+"""The values that many calls have in common."""
 Own: TypeAlias = tuple[Any, ...]
-"""What is a call's own, in the order of `Call.OWN`."""
+"""The other values of a call, in the order of `Call.OWN`."""
 TallyValues: TypeAlias = tuple[str | int, ...]
 Row = TypeVar("Row")
 
 PARAMETERS: Final = {"sqlite": 999}
 """How many parameters a statement has at most: SQLite took no more before 3.32."""
 MAX_PARAMETERS: Final = 4_800
-"""The same for all others."""
+"""The same limit for all other databases."""
 FEW: Final = 7
-"""Rows of a smaller statement for SQLite, for what does not fill one of the largest."""
+"""Rows of SQLite's smaller statement, for rows that do not fill a large one."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -47,7 +47,7 @@ def insert_calls(
         # psycopg 2 has no such method.
         if connection.vendor == "postgresql" and hasattr(cursor, "copy"):
             statement = f"COPY {quoted} ({names}) FROM STDIN"
-            # Django passes the method on without its own exceptions.
+            # Django does not turn errors of this method into its own exceptions.
             with connection.wrap_database_errors, cursor.copy(statement) as copy:
                 copy.write("".join(_lines(rows)))
             return
@@ -70,9 +70,9 @@ def split_into_parts(
 ) -> Iterator[tuple[int, list[Sequence[Row]]]]:
     """Yield the rows in parts of the first size, then the rest in parts of the next.
 
-    Rows that do not fill a part of the last size are not in any.  SQLite's driver lets
-    go of the interpreter for each statement, and waits for it again: beside a busy loop
-    that costs more than to insert a few rows.
+    Rows that do not fill a part of the last size are left out.  For each statement
+    SQLite's driver releases the interpreter lock, and waits for it again: beside a busy
+    thread that costs more than to insert a few rows.
     """
     for size in sizes:
         end = len(rows) - len(rows) % size
@@ -105,7 +105,7 @@ def raise_statistics(
     maximum: str,
     rows: Sequence[TallyValues],
 ) -> None:
-    """Insert counters, or add to those that are there; `maximum` is the greater one."""
+    """Insert counters, or add to existing ones; `maximum` keeps the greater value."""
     quoted = connection.ops.quote_name(table)
     columns = (*keys, *counters)
     names, marks = ", ".join(columns), f"({', '.join(['%s'] * len(columns))})"
@@ -137,11 +137,11 @@ def _conflict_clause(
 # -- call pages ------------------------------------------------------------------------
 # The statements that read calls: pages by the key of the last one, and counts.
 #
-# Each goes along one index and has a bound: none reads more rows where there are more.
-# Django's own cannot be used, because SQLite takes no limit in the parts of a union.
+# Each follows one index and has a limit, so a larger table costs no more.
+# Django's ORM cannot write them, because SQLite takes no limit in parts of a union.
 
 LOOKED: Final = 20_000
-"""So many rows are looked through, where no index has what is asked for."""
+"""How many rows are looked through, if no index has what is asked for."""
 COUNTED: Final = 10_001
 
 INDEXED: Final = {
@@ -149,9 +149,9 @@ INDEXED: Final = {
     "user_name": "NOT (user_name = '')",
     "failure": "NOT (failure = '')",
 }
-"""Columns whose index has only these rows, in the words of the index.
+"""Columns whose index has only some rows, and the condition of that index in SQL.
 
-SQLite uses such an index only where a query has the same words, without parameters.
+SQLite uses such an index only if a query has the same text, without parameters.
 """
 
 Value: TypeAlias = str | int | tuple[str, ...]
@@ -170,11 +170,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class CallQuery:
-    """Calls of a period that match one of the `ways`, and `rest`.
+    """Calls of a period that meet one of the `ways`, and all of `rest`.
 
-    `ways` are columns and values that an index begins with, of rows that it has
-    (`INDEXED`); none means all.  Of what they lead to, `rest` is looked for among the
-    `LOOKED` that come first.
+    Each of the `ways` has an index (see `INDEXED`); none means all calls.  No index has
+    the columns of `rest`: these are compared only in the first `LOOKED` calls.
     """
 
     start_ms: int
@@ -185,7 +184,7 @@ class CallQuery:
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """How many were found; `back_to` is how far was looked, None for everything."""
+    """How many were found; `back_to` is where the search ended, None for the end."""
 
     found: int
     back_to: Key | None = None
@@ -200,7 +199,7 @@ def page_statement(
     older: Key | None = None,
     newer: Key | None = None,
 ) -> Statement:
-    """Return what reads the newest calls before `older`, or the first after `newer`."""
+    """Return SQL for the newest calls before `older`, or the first after `newer`."""
     bound = LOOKED if sought.rest else limit
     names, order = ", ".join(columns), _order_columns(newer)
     rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)
@@ -214,7 +213,7 @@ def page_statement(
 def count_statement(
     table: str, sought: CallQuery, older: Key | None = None
 ) -> Statement:
-    """Return what says how many rows were looked at, since when, and how many fit."""
+    """Return SQL for how many rows are looked at, the first time, and how many fit."""
     bound = LOOKED if sought.rest else COUNTED
     needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
     rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
@@ -228,7 +227,7 @@ def count_statement(
 
 
 class CallingClient(NamedTuple):
-    """Who made some calls and with what, how many, and when the newest began."""
+    """A caller and its client, the number of its calls, and when the newest began."""
 
     server: str
     session: str
@@ -243,7 +242,7 @@ class CallingClient(NamedTuple):
 
 
 def client_statement(table: str, sought: CallQuery, limit: int) -> Statement:
-    """Return what reads a `CallingClient` for each that made one of these calls."""
+    """Return SQL for a `CallingClient` of each client that made one of these calls."""
     names = ", ".join(CallingClient._fields[:-2])
     rows, values = _looked_at(table, f"{names}, time_ms, id", sought, limit)
     statement = (
@@ -268,7 +267,7 @@ def _looked_at(
         where, parameters = _where_clause([*([way] if way else []), *time])
         if way and way[0] in INDEXED:
             where += f" AND {INDEXED[way[0]]}"
-        # What an earlier way leads to is not read again.
+        # Rows that an earlier way leads to are not read again.
         unlike, other_values = _exclude_ways(sought.ways[:number])
         after, keys = cursor
         parts.append(
@@ -284,7 +283,7 @@ def _looked_at(
 
 
 def _exclude_ways(ways: Iterable[Condition]) -> Statement:
-    """Return what leaves out the rows that one of these ways leads to; none is NULL."""
+    """Return SQL that leaves out the rows of these ways; no column is NULL."""
     conditions = [_where_clause([way]) for way in ways]
     text = "".join(
         f" AND NOT ({where.removeprefix(' WHERE ')})" for where, _ in conditions
@@ -309,7 +308,7 @@ def _time_conditions(
 
 
 def _key_condition(older: Key | None, newer: Key | None) -> Statement:
-    """Return what leaves out the calls of the same millisecond that were shown."""
+    """Return SQL that leaves out shown calls of the same millisecond."""
     if older is not None:
         return " AND (time_ms < %s OR id < %s)", [older.time_ms, older.pk]
     if newer is not None:

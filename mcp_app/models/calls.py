@@ -38,7 +38,7 @@ MINUTE_S: Final = 60
 VALUES_RETENTION_MS: Final = 7 * 24 * HOUR_S * 1_000
 
 BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
-"""A call that took no longer is counted in the column `to_<bound>`."""
+"""A call is counted at the first bound that it did not exceed, in `to_<bound>`."""
 DURATIONS: Final = (*(f"to_{bound}" for bound in BOUNDS_MS), "longer")
 """The columns that count calls by how long they took."""
 
@@ -54,7 +54,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         return self.filter(time_ms__lt=time_ms)
 
     def with_values(self) -> CallQuerySet:
-        """Return the calls whose values are kept, in the words of their index."""
+        """Return the calls whose values are kept, by the condition of their index."""
         rows: Any = self.extra(where=["NOT (arguments = '')"])
         return rows  # type: ignore[no-any-return]
 
@@ -66,7 +66,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         older: Key | None = None,
         newer: Key | None = None,
     ) -> list[Call]:
-        """Return the newest calls, older than one, or the next after another."""
+        """Return the newest calls before `older`, or the first after `newer`."""
         columns = [
             field.attname
             for field in self.model._meta.concrete_fields
@@ -80,7 +80,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         return calls[::-1] if newer else calls
 
     def looked_for(self, sought: CallQuery, older: Key | None = None) -> CallCount:
-        """Count calls, `COUNTED` at most, or as far as is looked for them."""
+        """Count calls, `COUNTED` at most, or as far as the search goes."""
         statement, values = count_statement(self._quoted_table, sought, older)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
@@ -89,7 +89,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         return CallCount(int(matching or 0), Key(oldest + 1, 0) if cut else None)
 
     def newest_that(self, outcome: str, limit: int) -> list[int]:
-        """Return the keys of the newest calls that ended so, so many at most."""
+        """Return the keys of the newest calls with an outcome, `limit` at most."""
         sought = CallQuery(0, ways=[("outcome", "=", outcome)])
         columns = ("id", "time_ms")
         statement, values = page_statement(self._quoted_table, columns, sought, limit)
@@ -98,7 +98,7 @@ class CallQuerySet(models.QuerySet["Call"]):
             return [key for key, _time_ms in cursor.fetchall()]
 
     def clients(self, sought: CallQuery, limit: int) -> list[CallingClient]:
-        """Count the newest calls, so many at most, by who made them and with what."""
+        """Count the newest calls, `limit` at most, by caller and client."""
         statement, values = client_statement(self._quoted_table, sought, limit)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
@@ -112,9 +112,9 @@ class CallQuerySet(models.QuerySet["Call"]):
 class Call(models.Model):
     """One call, as it ended.
 
-    `name` is that of the definition, "" where nothing has the name that was asked for;
-    `version` the number of what was published, 0 for what code declares; `outcome` a
-    value of `Outcome`.  `session` has the first characters of the session's digest.
+    `name` is that of the definition, "" if none has the name that was asked for.
+    `version` is the number of the published version, 0 for what code declares;
+    `outcome` is a value of `Outcome`; `session` is the start of the session's digest.
     Of arguments there are only the size, in bytes, and a digest that nobody can compute
     without the site's secret key.  `error` is what the client was told, shortened.
     `arguments` is "" unless staff have the tool's values kept: then it is a JSON object
@@ -169,7 +169,7 @@ class Call(models.Model):
         indexes = [
             models.Index(fields=["name", "time_ms"], name="mcp_call_name"),
             # Most calls are in none of these, and their rows cost less to write.
-            # Who reads along one names its rows (`call_rows.INDEXED`).
+            # A query that uses one repeats its condition (`call_rows.INDEXED`).
             PartialIndex(
                 fields=["outcome", "time_ms"],
                 name="mcp_call_outcome",
@@ -269,11 +269,11 @@ class CallStatistic(models.Model):
 
 class CallWriterQuerySet(models.QuerySet["CallWriter"]):
     def claim(self, writer: str, number: int) -> bool:
-        """Take a batch as written; return whether it was not before.
+        """Note a batch as written; return False if it was written before.
 
-        In the transaction that writes it.  Whoever has done so in a transaction that
-        is not decided yet is waited for; where that was the first of a writer, this
-        one ends with an IntegrityError.
+        Call it in the transaction that writes the batch.  If another transaction notes
+        a batch of this writer, it waits for that one; if that was the writer's first
+        batch, it raises an IntegrityError.
         """
         rows = self.filter(pk=writer)
         now = NowMilliseconds()

@@ -24,7 +24,7 @@ ANY = "*"
 committed = Signal()
 """Changes were committed in this OS process, in any of its threads.
 
-Where a site commits by hand it is sent before, when they are written.
+If a site commits by hand, it is sent earlier: when they are written.
 """
 many_written = Signal()
 """Another `RARELY` rows were written, the last by the transaction on `using`."""
@@ -35,7 +35,7 @@ MOST_REFS = 1_000
 
 class ChangeQuerySet(models.QuerySet["Change"]):
     def record(self, kind: str, ref: str = ANY) -> None:
-        """Say once in the caller's transaction that something changed."""
+        """Record in the caller's transaction, once, that something changed."""
         self._for_write = True
         recorded = _recorded_changes(self.db)
         if recorded is None:
@@ -50,7 +50,7 @@ class ChangeQuerySet(models.QuerySet["Change"]):
             recorded.count[kind] += 1
 
     def record_all(self, kind: str, refs: Iterable[str]) -> None:
-        """Say so of many, with two statements where the database tells their keys."""
+        """Record many changes; two statements, if the database returns their keys."""
         self._for_write = True
         recorded = _recorded_changes(self.db)
         features = connections[self.db].features
@@ -96,10 +96,10 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         return key
 
     def _is_recorded(self, recorded: _TransactionChanges, kind: str, ref: str) -> bool:
-        """Whether a row that is still there says it.
+        """Whether the transaction still has a row for this change.
 
-        A savepoint that was rolled back has taken its rows along, and Django does not
-        tell of those that a site makes by hand.  SQLite gives their keys to others.
+        The rollback of a savepoint deletes rows, and Django does not report savepoints
+        that a site makes by hand.  SQLite gives the keys of deleted rows to new ones.
         """
         keys = {each: recorded.rows.get((kind, each)) for each in (ref, ANY)}
         rows = [
@@ -111,7 +111,7 @@ class ChangeQuerySet(models.QuerySet["Change"]):
 
 
 class _TransactionChanges:
-    """What a transaction has recorded; it stands among what its commit calls."""
+    """The changes that a transaction has recorded; a callback of its commit."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str], int] = {}
@@ -122,7 +122,7 @@ class _TransactionChanges:
 
 
 def _recorded_changes(using: str) -> _TransactionChanges | None:
-    """Return what the transaction has recorded; None where its end is not told."""
+    """Return what the transaction has recorded; None if its end is not reported."""
     if not in_atomic(using):
         return None
     for entry in connections[using].run_on_commit:
@@ -156,13 +156,13 @@ class RecordedRows(models.QuerySet[Row]):
     """A queryset whose bulk operations record their change, in one transaction.
 
     `delete()` needs nothing here: it sends a signal for every row.  Sites derive from
-    it: what is not Django's is private, and no name that a site would choose.
+    this class, so names that are not Django's are private and long.
     """
 
     _change_kind: ClassVar[str] = ""
     """The kind of the changes; "" stands for the model's name."""
     _private_columns: ClassVar[frozenset[str]] = frozenset()
-    """Columns whose change is nobody else's business."""
+    """Columns whose change is not recorded."""
 
     def update(self, **values: Any) -> int:
         if values.keys() <= self._private_columns:
@@ -221,15 +221,15 @@ class WatchedRows(RecordedRows[Row]):
 class WatchedRow(models.Model):
     """A row of which clients notice some columns: changing these records a change.
 
-    To save a row writes those columns only where this instance changed them: a
-    working copy that was read before somebody published or stopped undoes neither.
+    `save()` writes those columns only if this instance changed them.  So a working
+    copy that was read earlier does not undo what somebody published or stopped since.
     `lock_version` counts the changes of the other columns.
     """
 
     SERVED: ClassVar[frozenset[str]] = frozenset()
-    """Columns that hold from the save on."""
+    """Columns that clients notice: they hold from the save on."""
     PRIVATE: ClassVar[frozenset[str]] = frozenset()
-    """Columns that are reckoned, and belong to nobody's form."""
+    """Columns that are computed, and stand in no form."""
 
     lock_version = models.PositiveIntegerField(default=0, editable=False)
 
@@ -257,7 +257,7 @@ class WatchedRow(models.Model):
         self.note_served()
 
     def note_served(self) -> None:
-        """Take what the row has now as what is stored."""
+        """Note that the present values are those that are stored."""
         self._stored = self._served_values()
 
     def is_served(self) -> bool:
@@ -272,7 +272,7 @@ class WatchedRow(models.Model):
                 if not field.primary_key and field.attname not in deferred
             }
             columns -= self.SERVED - self._changed_columns()
-            # Others may have reckoned them anew since this instance was read.
+            # Others may have computed them anew since this instance was read.
             columns -= self.PRIVATE
         else:
             columns = set(requested)

@@ -74,9 +74,9 @@ NOTHING = digest(b"{}")
 
 
 class DefinitionRow(PublishedRow, CheckedRow):
-    """What all definitions have; `config` is what their kind makes of it.
+    """The columns of all definitions; the kind decides what `config` means.
 
-    A row whose `source` is code is an overlay: what is empty there is as in code.
+    A row whose `source` is code is an overlay: an empty column means the code's value.
     """
 
     ONE_LINE = ("name", "title")
@@ -119,7 +119,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
     published_identity = models.CharField(  # noqa: DJ001 - nothing is not unique
         max_length=64, null=True, unique=True, editable=False
     )
-    """Of what names it on a server, as published: no two rows have the same."""
+    """The digest of its published name or URI: no two rows have the same."""
     tokens = models.PositiveIntegerField(default=0, editable=False)
     to_fix = models.PositiveIntegerField(default=0, editable=False)
     advices = models.PositiveIntegerField(default=0, editable=False)
@@ -187,7 +187,7 @@ class TaskChoice(models.TextChoices):
 
 
 AS_TEXT: Final = "text"
-"""As the app of an overlay: none, whatever the code says."""
+"""As the `app` of an overlay: it has no app, even if the code names one."""
 
 
 class ApprovalChoice(models.TextChoices):
@@ -311,7 +311,7 @@ class ReadableRow(DefinitionRow):
             yield self.IDENTITY, f"{self.COLLISION} {self.identity}."
 
     def address_problem(self) -> str | None:
-        """Say why nobody could read it at this URI, or at those of this template."""
+        """Say why nobody could read it at its URI, or at the URIs of its template."""
         raise NotImplementedError
 
 
@@ -421,7 +421,7 @@ class Prompt(DefinitionRow):
 @publishable
 @watch_model
 class EventType(DefinitionRow):
-    """Something that happens, of which clients are told that ask for it."""
+    """Something that happens; clients that ask for it are told."""
 
     # Lists of event types have no icons.
     CONTENT = tuple(each for each in DefinitionRow.CONTENT if each != "icons")

@@ -1,7 +1,7 @@
 """Whether a database is set up so that what is promised can hold.
 
-What was acknowledged is kept only where the database keeps what it has committed, and
-transactions see each other as they must only at the isolation that they are made for.
+What was acknowledged is kept only if the database keeps what it has committed.
+Our transactions are right only at the isolation level that they are made for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A sentence for what is not as it must be, and one for how to set it."""
+    """A sentence about what is wrong, and one about how to set it."""
 
     kind: Kind
     sentence: str
@@ -71,7 +71,7 @@ def _of_postgresql(using: str) -> Iterator[Doubt]:
     connection: Any = connections[using]
     yield from on_postgresql(values)
     cursors = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
-    # Who stands between has given the connection a number of its own.
+    # A pooler in between has given the connection a number of its own.
     if str(connection.connection.info.backend_pid) != values["pid"] and not cursors:
         yield Doubt(
             Kind.POOLER,
@@ -157,7 +157,7 @@ def _of_mysql(using: str) -> Iterator[Doubt]:
 
 
 def on_mysql(values: Mapping[str, str]) -> Iterator[Doubt]:
-    """Judge variables as `SHOW VARIABLES` has them; some are missing on some."""
+    """Judge variables as `SHOW VARIABLES` has them; some servers lack some."""
     flushed = values.get("innodb_flush_log_at_trx_commit", "1")
     if flushed != "1":
         yield _durability_doubt(
@@ -206,7 +206,7 @@ def _of_sqlite(using: str) -> Iterator[Doubt]:
         name = cursor.execute("PRAGMA database_list").fetchone()[2]
         journal = cursor.execute("PRAGMA journal_mode").fetchone()[0]
         synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
-    # One in memory is for tests, and keeps nothing anyway.
+    # A database in memory is for tests, and keeps nothing anyway.
     if name:
         yield from on_sqlite(using, journal, _SYNCHRONOUS[synchronous])
         yield from _on_one_host(name)
@@ -252,7 +252,7 @@ def file_system(path: str, mounts: str) -> str:
         for point, kind in mount_points
         if f"{path}/".startswith(f"{point.rstrip('/')}/")
     ]
-    # Of two at one point the later one covers the earlier.
+    # If two are mounted at one point, the later one covers the earlier.
     return max(reversed(inside), key=lambda each: len(each[0]))[1] if inside else ""
 
 
@@ -299,7 +299,7 @@ _LIMITS: Final = """
     FROM pg_database, pg_roles
     WHERE datname = current_database() AND rolname = session_user
 """
-"""A superuser is held to neither of these two."""
+"""The last two limits, of the role and of the database, do not bind a superuser."""
 _MYSQL_LIMITS: Final = """
     SHOW VARIABLES WHERE Variable_name IN ('max_connections', 'max_user_connections')
 """

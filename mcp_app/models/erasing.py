@@ -17,8 +17,8 @@ from mcp_app.models.transactions import NowMilliseconds, own_transaction
 def empty_some(using: str, sessions: Sequence[int]) -> bool:
     """Delete a portion of the messages of sessions that are about to be deleted.
 
-    Their streams are closed before; their rows stay, so that no call runs again.
-    Returns False where so few are left that they can go with their sessions.
+    The streams are closed before; their rows stay, so that no call runs again.
+    Returns False if so few messages are left that they can go with their sessions.
     """
     with own_transaction(using):
         all_rows = Stream.objects.using(using).filter(session_id__in=sessions)

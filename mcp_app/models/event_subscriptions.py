@@ -1,7 +1,7 @@
 """Webhook subscriptions to events, a row each; there is no row of a delivery.
 
-Every change of a row is one UPDATE that names the state before.  Whoever comes too late
-changes nothing, and is told so.
+Every change of a row is one UPDATE that names the state before.  If the row is in
+another state by now, nothing changes, and the caller is told so.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from mcp_app.models.tokens import AccessToken
 
 VERIFIED_MS: Final = 24 * 3_600_000
-"""So long a receiver that has agreed is not asked again by the same principal."""
+"""How long a receiver that has agreed is not asked again for the same principal."""
 OVERLAP_MS: Final = 3_600_000
-"""So long an old secret signs along."""
+"""How long deliveries are signed with the old secret, too."""
 CHECK_MS: Final = 600_000
-"""So often the rights of a quiet subscription are looked at."""
+"""How often the rights of a quiet subscription are checked."""
 LEASE_MS: Final = 30_000
 """Milliseconds after the last write of its worker until another may claim it."""
 PER_HOST: Final = 4
 """Subscriptions at one host that all processes together serve at once."""
 PER_PERSON: Final = 2
-"""Of one person, those that one process serves at once, or all serve at a host."""
+"""One person's subscriptions that one process serves at once, or all at one host."""
 HOUR_MS: Final = 3_600_000
 LATE_MS: Final = 120_000
 REFRESH: Final = {
     **{"active": True, "failed_since_ms": None, "truncated": False, "ending": False}
 }
-"""Columns of a subscription that its client has renewed."""
+"""The values of a subscription that its client has just renewed."""
 BEGINNING: Final[Mapping[str, Any]] = {
     **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
     **{"last_ok_ms": None, "last_error": "", "old_secret": "", "old_until_ms": 0},
     **{"sent": 0, "recent": "[]", "by_event": False, "last_status": 0, **REFRESH},
 }
-"""Columns of a subscription to which nothing was delivered yet."""
+"""The values of a subscription before its first delivery."""
 
 
 class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
-    """Rows, and their transitions; each returns whether it came in time."""
+    """Rows, and their transitions; each returns whether it changed the row."""
 
     def living(self) -> EventSubscriptionQuerySet:
         return self.filter(expires_ms__gt=NowMilliseconds())
@@ -57,29 +57,29 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return self.exclude(expires_ms__gt=NowMilliseconds())
 
     def free(self) -> EventSubscriptionQuerySet:
-        """Those that nobody delivers to now, or whose worker has stopped to."""
+        """Subscriptions that no worker has now, or whose worker's lease has ended."""
         free = models.Q(owner="") | models.Q(lease_ms__lt=NowMilliseconds())
         return self.filter(free)
 
     def agreements(self, principal: str, url_digest: str) -> EventSubscriptionQuerySet:
-        """Those whose receiver has agreed lately to hear from a principal."""
+        """Subscriptions whose receiver has agreed lately to hear from a principal."""
         rows = self.filter(principal=principal, url_digest=url_digest)
         return rows.filter(verified_ms__gt=NowMilliseconds() - VERIFIED_MS)
 
     def renew(self, row: EventSubscription, **values: Any) -> bool:
-        """Change one that nobody has renewed or ended since it was read."""
+        """Change a row, if nobody has renewed or ended it since it was read."""
         same = models.Q(secret=row.secret, expires_ms=row.expires_ms)
         return self._change(same & models.Q(pk=row.pk), **values)
 
     def claim(
         self, owner: str, cap: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
-        """Let a worker deliver to some of these, the one served longest ago first.
+        """Let a worker serve some subscriptions, the one served longest ago first.
 
-        `busy` has the number that its process serves now, by person.
+        `busy` says how many its process serves now, by person.
         """
         rows = self.using(router.db_for_write(EventSubscription)).living().free()
-        # Most of the time there are none: nothing is locked to find that out.
+        # Usually there are none: to find that out, nothing is locked.
         if not rows.exists():
             return []
         return persistently(partial(rows._claim_locked, owner, cap, busy))
@@ -88,7 +88,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         self, owner: str, cap: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
         every = self.model._base_manager.using(self.db)
-        # By host, by person, and by both.
+        # How many are served by host, by person, and by both.
         counts = Counter({("", person): count for person, count in busy.items()})
         keys: list[int] = []
         with own_transaction(self.db):
@@ -110,7 +110,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return list(claims.order_by("lease_ms", "pk"))
 
     def note(self, pk: int, owner: str, /, **values: Any) -> bool:
-        """Store how far its worker is, whose lease is renewed."""
+        """Store how far its worker is, and renew the worker's lease."""
         lease = {"lease_ms": NowMilliseconds() + LEASE_MS}
         return self._change(models.Q(pk=pk, owner=owner), **{**lease, **values})
 
@@ -118,20 +118,20 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return self.living().filter(ending=False)
 
     def failing(self) -> EventSubscriptionQuerySet:
-        """Those whose receiver has failed for an hour."""
+        """Subscriptions whose receiver has failed for an hour."""
         return self.living().filter(failed_since_ms__lt=NowMilliseconds() - HOUR_MS)
 
     def late(self) -> EventSubscriptionQuerySet:
-        """Those that some worker should have looked at minutes ago."""
+        """Subscriptions that a worker should have looked at minutes ago."""
         return self.living().filter(due_ms__lt=NowMilliseconds() - LATE_MS)
 
     def stop(self, pk: int) -> bool:
-        """Let nothing more be delivered than the word that it is over."""
+        """End it: its receiver is told that it is over, and gets nothing else."""
         before = models.Q(pk=pk, ending=False)
         return self._change(before, ending=True, owner="", lease_ms=0, due_ms=0)
 
     def send_again(self, row: EventSubscription, **values: Any) -> bool:
-        """Change one to which nobody delivers, or has since it was read."""
+        """Change a row, if no worker has it, or has delivered since it was read."""
         using = router.db_for_write(EventSubscription)
         rows = self.using(using).open().free().filter(active=True, pk=row.pk)
         rows = rows.filter(retries=row.retries, recent=row.recent)
@@ -139,13 +139,13 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return bool(persistently(partial(rows.update, **values)))
 
     def end(self, public_id: str) -> bool:
-        """Delete it, wherever it is; its worker loses it."""
+        """Delete it, even if a worker has it."""
         using = router.db_for_write(EventSubscription)
         rows = self.using(using).filter(public_id=public_id)
         return bool(persistently(rows.delete)[0])
 
     def end_of_tokens(self, using: str, tokens: Iterable[AccessToken]) -> None:
-        """Delete what these have subscribed to, in the caller's transaction."""
+        """Delete the subscriptions of these tokens, in the caller's transaction."""
         keys = [token.principal_key for token in tokens]
         self.using(using).filter(principal__in=keys).delete()
 
@@ -156,7 +156,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
 
 
 def _is_full(counts: Counter[tuple[str, str]], key: tuple[str, str]) -> bool:
-    """Whether so many are delivered to at a host, of a person, or of both."""
+    """Whether the limit for a host, for a person, or for both is reached."""
     _host, person = key
     return counts[key] >= (PER_PERSON if person else PER_HOST)
 
@@ -164,19 +164,19 @@ def _is_full(counts: Counter[tuple[str, str]], key: tuple[str, str]) -> bool:
 class EventSubscription(models.Model):
     """Events of a type that are posted to a receiver; times by the database's clock.
 
-    `public_id` is made of the key: who, where to, what (`protocol.webhooks`).
-    `principal` is the subscriber's key, `person` whose limits hold; `caller` is JSON of
-    who subscribed, with what client, in which dialect and revision.  `url`, `secret`
-    and `old_secret` are sealed (`streams.event_subscriptions`); the old one signs along
-    until `old_until_ms`.  All up to `position` is posted, or stands in `retries`: JSON
-    of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were,
-    `recent` of the last deliveries: one an event, `error` is "" once it came.
-    With `by_event` the id of a message is that of its event, because the receiver
-    refused the other one; `last_status` is its last answer (HTTP), 0 for none.
-    `truncated` says that something was passed over since the subscriber was told so.
-    One that is `ending` is over: its receiver is told so, and then its row goes.
-    From `due_ms` on somebody has to look at it, even if nothing has happened: for a
-    retry, or for its rights.  `paced_ms` is when its bucket is full again.
+    `public_id` is computed of who subscribed, where to, and to what
+    (`protocol.webhooks`).  `principal` is the subscriber's key; the limits of `person`
+    hold; `caller` is JSON of the subscriber, its client, its dialect and revision.
+    `url`, `secret` and `old_secret` are sealed (`streams.event_subscriptions`); until
+    `old_until_ms` the old secret signs, too.  Each event up to `position` is posted, or
+    stands in `retries`: JSON of [number, attempts, due_ms].  `given_up` is JSON of the
+    last numbers that were given up, `recent` of the last deliveries, one for each
+    event: `error` is "" once it came.  With `by_event` the id of a message is that of
+    its event, because the receiver refused the other one; `last_status` is the last
+    HTTP status, 0 for none.  If `truncated`, events were left out since the subscriber
+    was last told so.  If `ending`, its receiver is told that it is over, and then the
+    row is deleted.  From `due_ms` on a worker has to look at it, even if nothing has
+    happened: for a retry, or for its rights.  `paced_ms` is when its bucket is full.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -217,7 +217,7 @@ class EventSubscription(models.Model):
 
     objects = EventSubscriptionQuerySet.as_manager()
     waiting = 0
-    """How many events wait, once somebody has counted them."""
+    """How many events wait; 0 until they are counted."""
 
     class Meta:
         verbose_name = _("event subscription")

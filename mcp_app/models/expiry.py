@@ -21,8 +21,8 @@ Row = TypeVar("Row", bound=models.Model)
 class ExpiredRows:
     """Rows of one kind, named for people: "sessions".
 
-    `count` tells how many there are; `take` deletes a portion and tells how many of
-    them went, None when nothing is left.  Where others went first that are theirs,
+    `count` returns how many there are; `take` deletes a portion and returns how many of
+    them are gone, None when nothing is left.  If it first deletes what belongs to them,
     such as messages, that may be 0.  Both block.
     """
 
@@ -31,12 +31,12 @@ class ExpiredRows:
     take: Callable[[], int | None]
 
     def remove(self) -> int | None:
-        """Delete a portion as `take` does; again where that gave way to a writer."""
+        """Delete a portion as `take` does; repeat it after a conflict with a writer."""
         return persistently(self.take)
 
 
 def expired_rows(what: str, rows: models.QuerySet[Any], limit: int = 0) -> ExpiredRows:
-    """Return rows that nothing belongs to; `limit` of them go at once, or a portion."""
+    """Return rows that nothing belongs to; without a `limit`, `PORTION` go at once."""
     return ExpiredRows(what, rows.count, partial(_remove_portion, rows, limit))
 
 
@@ -50,7 +50,7 @@ def _remove_portion(rows: models.QuerySet[Any], limit: int) -> int | None:
 
 
 def claim_rows(rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
-    """Return rows locked; those that somebody else has locked are theirs."""
+    """Return rows locked; if the database can skip what others have locked, it does."""
     skip = connections[rows.db].features.has_select_for_update_skip_locked
     return rows.select_for_update(skip_locked=skip)
 

@@ -59,7 +59,7 @@ def group_problem(name: str) -> str | None:
 
 
 def demand_problems(row: Demanding) -> Iterator[tuple[str, str]]:
-    """Yield (column, sentence) for what these columns cannot have."""
+    """Yield (column, sentence) for each wrong value of these columns."""
     if problem := permission_problem(row.permission):
         yield "permission", problem
     for name in group_names(row.groups):
@@ -96,7 +96,7 @@ class CheckedRow(models.Model):
         yield from self._hidden_characters(self.MANY_LINES, lines=True)
 
     def collisions(self) -> Iterator[tuple[str, str]]:
-        """Yield (field, sentence) for each value that another row has; asks for it."""
+        """Yield (field, sentence) for each value that another row has; by queries."""
         yield from ()
 
     def json(self, field: str) -> Any:
@@ -156,7 +156,7 @@ class ExactCharField(Characters):
 
 
 class DigestField(Characters):
-    """SHA-256 in hexadecimal; of another column of the row where `of` names one.
+    """SHA-256 in hexadecimal; if `of` names another column, the digest of that.
 
     A digest can be unique and indexed where its text is too long for an index.
     """
@@ -311,7 +311,7 @@ def content_of(row: models.Model, columns: Iterable[str]) -> JsonObject:
             # As it comes back from the database: a whole number of seconds is a float.
             content[column.name] = column.to_python(value)
         else:
-            # Nothing but a hand in the database can have made it unreadable.
+            # Only a change by hand in the database can have made it unreadable.
             unreadable = column.problem(value)
             content[column.name] = None if unreadable else parse_json(value)
     return content

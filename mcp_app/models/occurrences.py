@@ -1,8 +1,8 @@
 """The outbox: what has happened, written by the transaction in which it happened.
 
 Rows get their numbers later, under the lock of one counter that is held until the
-commit.  So a number never appears behind one that somebody has read already: a primary
-key would, as long transactions commit late.
+commit.  So no number appears that is lower than one that was read before.  A primary
+key would, because long transactions commit late.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ EVENT: Final = "event"
 OCCURRENCES: Final = "occurrences"
 """The name of their counter."""
 MAX_KEYS: Final = 500
-"""So many get their numbers, or go, in one transaction."""
+"""How many rows get their numbers, or are deleted, in one transaction."""
 MAX_ID_LENGTH: Final = 255
 
 
 class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
-    """Rows, and the way to their numbers."""
+    """Rows, and how they get their numbers."""
 
     def record(self, rows: Sequence[Occurrence]) -> None:
-        """Insert rows in the caller's transaction, and say of what they are."""
+        """Insert rows in the caller's transaction, and record their topics."""
         using = router.db_for_write(Occurrence)
         for row in rows:
             row.created_ms = NowMilliseconds()
@@ -47,7 +47,7 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
         """
         using = router.db_for_write(Occurrence)
         waiting = self.using(using).filter(number=None)
-        # Most of the time there are none: nothing is locked to find that out.
+        # Usually there are none: to find that out, nothing is locked.
         if not waiting.exists():
             return 0
         Counter.objects.using(using).get_or_create(name=OCCURRENCES)
@@ -83,7 +83,7 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
 
 
 def _runs(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of keys that follow each other: few statements."""
+    """Yield the first and the last key of each run, so that few statements do."""
     first = 0
     for at, key in enumerate(keys, 1):
         if at == len(keys) or keys[at] != key + 1:

@@ -48,8 +48,8 @@ class OpenApiDocument(models.Model):
     """A document, or the list of another MCP server's tools.
 
     `location` is its path at the site, "" for a file.  `offers` is what it offered when
-    it was last read; `digest` is of its bytes.  So many tools differ from what was
-    taken over, or are gone: `differing`.  Since `unread_since` nobody could read it.
+    it was last read; `digest` is of its bytes.  `differing` counts the tools that are
+    gone, or differ from what was taken over.  It is unreadable since `unread_since`.
     """
 
     title = models.CharField(max_length=200)

@@ -36,7 +36,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         self.filter(session_id=session, rpc_id=rpc_id).update(answer=FORGOTTEN)
 
     def over(self, created_ms: int | CombinedExpression) -> QuestionQuerySet:
-        """Return those that were asked before then, and of which none waits.
+        """Return questions that were asked before then, and for which no call waits.
 
         Another process may let its questions wait for longer than this one would.
         """

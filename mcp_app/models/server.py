@@ -205,14 +205,14 @@ class Server(PublishedRow, CheckedRow):
 
 
 def written_choices(choices: Mapping[str, list[Any]]) -> JsonObject:
-    """Return what a version says of choices: as before there were event types."""
+    """Return choices as a version stores them: without an empty list of events."""
     return {name: keys for name, keys in choices.items() if keys or name != "events"}
 
 
 def _update_content_hashes(
     instance: models.Model, action: str, reverse: bool, using: str, **_: object
 ) -> None:
-    """Reckon anew what would be published: no column of the server has changed."""
+    """Update the hashes of servers whose choices changed, but none of their columns."""
     if not action.startswith("post_"):
         return
     servers = Server.objects.using(using)
@@ -227,7 +227,7 @@ def _update_content_hashes(
 
 
 def _update_after_deletion(using: str, **_: object) -> None:
-    """A definition was deleted, and with it its place in the choices of servers."""
+    """Update the hashes of servers that may have chosen a deleted definition."""
     _update_content_hashes(Server(), "post_clear", reverse=True, using=using)
 
 

@@ -30,26 +30,26 @@ from mcp_app.models.workers import Worker
 SESSION = "session"
 """The kind of a change of a session, of its level, or of what it watches."""
 RECENT_MS = 15 * 60_000
-"""How long a client counts after its last request, and a failure as a new one."""
+"""How long a client counts as recent after its last request, and a failure as new."""
 AT_ONCE = 50
-"""Sessions that one transaction removes, or of which it removes messages."""
+"""How many sessions one transaction deletes, or empties of messages."""
 
 
 class SessionQuerySet(RecordedRows["Session"]):
     _private_columns = frozenset(
         {
             *("seen_ms", "initialized", "stream", "streams", "seen", "logged"),
-            # They change once, and whoever lacks them looks at the row.
+            # They change once, and code that lacks them reads the row.
             *("revision", "client_info", "capabilities"),
         }
     )
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        """Delete sessions with what is theirs; nothing joins them meanwhile.
+        """Delete sessions with their rows; no row is added meanwhile.
 
-        Who would add a stream to one waits for the lock, and finds no session.  Where
-        that one has a stream of it already, the database makes one of us begin again.
-        What is much goes before, so that nobody waits for long.
+        A transaction that adds a stream waits for the lock, and finds no session.  If
+        it has locked a stream of the session already, one of the two begins again.
+        Most messages are deleted before, so that nobody waits for long.
         """
         using = self._write_alias()
         self.empty()
@@ -65,7 +65,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return len(keys), {Session._meta.label: len(keys)}
 
     def _erased(self, using: str) -> list[int]:
-        """Lock them, and delete what is theirs; return their keys."""
+        """Lock the sessions, and delete what belongs to them; return their keys."""
         locked = self.using(using).select_for_update().order_by("pk")
         keys = list(locked.values_list("pk", flat=True))
         erasing.erase_session_rows(using, keys)
@@ -74,7 +74,7 @@ class SessionQuerySet(RecordedRows["Session"]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def empty(self) -> None:
-        """Delete messages, outside a transaction, until what is left can go at once."""
+        """Delete messages, outside a transaction, until one can delete the rest."""
         while self.empty_some():
             continue
 
@@ -87,7 +87,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         )
 
     def remove_some(self) -> int | None:
-        """Delete some, or some of their messages; None where there are none."""
+        """Delete some sessions, or some of their messages; None if there are none."""
         using = self._write_alias()
         with own_transaction(using):
             claims = claim_rows(self.using(using)).values_list("pk", flat=True)
@@ -98,11 +98,11 @@ class SessionQuerySet(RecordedRows["Session"]):
         return 0 if keys else None
 
     def current(self) -> SessionQuerySet:
-        """Return them as they are now: a replica may not have them yet."""
+        """Return the sessions of now: a replica may not have them yet."""
         return self.using(self._write_alias())
 
     def add(self, rows: list[Session]) -> None:
-        """Insert new sessions, with their keys; nobody knows them yet."""
+        """Insert new sessions, and set their keys; no change is recorded."""
         using = self._write_alias()
         models.QuerySet.bulk_create(self, rows)
         if any(row.pk is None for row in rows):
@@ -116,7 +116,7 @@ class SessionQuerySet(RecordedRows["Session"]):
     def update_together(self, **columns: object) -> list[int]:
         """Update rows in the order of their keys, as others do; return the keys."""
         using = self._write_alias()
-        # Without the lock of the key, others may insert what refers to a row.
+        # If the key is not locked, others may insert rows that refer to this one.
         no_key = connections[using].features.has_select_for_no_key_update
 
         def update_locked() -> list[int]:
@@ -132,7 +132,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return self.filter(digest=digest(session_id))
 
     def stream_opened(self, pk: int, public_id: str, observed: int) -> int:
-        """Note and tell the newest GET stream; return its number, 0 for no session."""
+        """Store and announce the newest GET stream; its number, 0 without a session."""
         self._for_write = True
         row = self.using(self.db).filter(pk=pk)
         opened = models.F("streams") + 1
@@ -143,7 +143,7 @@ class SessionQuerySet(RecordedRows["Session"]):
             return row.get().streams
 
     def set_level(self, pk: int, level: int) -> bool:
-        """Store and tell the log level of a session; return whether there is one."""
+        """Store and announce a session's log level; return whether it exists."""
         self._for_write = True
         row = self.using(self.db).filter(pk=pk)
         with transaction.atomic(using=self.db):
@@ -174,7 +174,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return self.filter(holder__gt="")
 
     def alive(self, *, idle_s: float, age_s: float) -> SessionQuerySet:
-        """Return those that were idle, and are, for no longer than so many seconds."""
+        """Return sessions used in the last `idle_s`, and made in the last `age_s`."""
         now = NowMilliseconds()
         return self.filter(
             seen_ms__gte=now - int(idle_s * 1000),
@@ -185,12 +185,12 @@ class SessionQuerySet(RecordedRows["Session"]):
 class Session(models.Model):
     """`server` is the slug; times are milliseconds of the database's clock.
 
-    `logged` is the number of the last log message that was sent from outside a call;
-    `stream` is the public id of the GET stream that was opened last, of as many as
-    `streams` says, and `seen` the number of the changes that the client then knew of.
+    `logged` is the number of the last log message that was sent from outside a call.
+    `streams` counts the GET streams; `stream` is the public id of the newest one, and
+    `seen` is the number of the last change that the client knew of then.
     `holder` is the key of the worker that has the stream of a session of HTTP+SSE, ""
-    for all others; before `initialize` such a session has no `client_info`.  One that
-    is `whole` began where no stream can be kept open: it was offered no subscriptions.
+    for all others; before `initialize` such a session has no `client_info`.  A session
+    is `whole` if no stream can be kept open: it was offered no subscriptions.
     """
 
     digest = DigestField(unique=True)
@@ -205,7 +205,7 @@ class Session(models.Model):
     initialized = models.BooleanField(default=False)
     created_ms = models.BigIntegerField(db_index=True)
     seen_ms = models.BigIntegerField(db_index=True)
-    # Processes of the release before insert rows, too, and do not know these.
+    # Processes of the release before insert rows without these columns.
     stream = models.CharField(max_length=32, blank=True, default="", db_default="")
     streams = models.PositiveIntegerField(default=0, db_default=0)
     seen = models.BigIntegerField(default=0, db_default=0)
@@ -225,7 +225,7 @@ class Session(models.Model):
         return f"{visible(self.client_name) or _('a client')} ({self.revision})"
 
     def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
-        """Delete the session with what is its own, as `SessionQuerySet.delete` does."""
+        """Delete the session and its rows, as `SessionQuerySet.delete` does."""
         using = options.get("using") or router.db_for_write(Session, instance=self)
         Session.objects.using(using).filter(pk=self.pk).empty()
         with own_transaction(using):
@@ -299,7 +299,7 @@ class Subscription(models.Model):
             models.UniqueConstraint(
                 fields=["worker", "uri_digest"], name="mcp_worker_subscription"
             ),
-            # Of neither it is for a moment, while Django deletes it on MariaDB.
+            # Both are NULL for a moment, while Django deletes the row on MariaDB.
             models.CheckConstraint(
                 condition=models.Q(session__isnull=True)
                 | models.Q(worker__isnull=True),
@@ -318,7 +318,7 @@ def _session_saved(
     update_fields: frozenset[str] | None = None,
     **_: object,
 ) -> None:
-    """Record a change, unless nobody else can know the session or what changed."""
+    """Record a change, but not for a new session or for private columns."""
     columns = SessionQuerySet._private_columns
     private = update_fields is not None and update_fields <= columns
     if not created and not private:
@@ -326,7 +326,7 @@ def _session_saved(
 
 
 def _session_goes(instance: Session, using: str, **_: object) -> None:
-    """Delete what came since the session was collected, too."""
+    """Delete also the rows that were added after Django collected the others."""
     Session.objects.filter(pk=instance.pk)._erased(using)
 
 

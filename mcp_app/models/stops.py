@@ -1,9 +1,9 @@
 """Stops: what people have switched off, each for itself, and until when.
 
-Nothing else stops anything: buttons, list actions and commands write these rows.  Two
-people who stop the same thing do not meet, and whoever ends one leaves the others on.
-Rows that have ended are kept: they say who switched what off, from when until when;
-commands leave nothing in the admin's log.
+Nothing else stops anything: buttons, list actions and commands write these rows.  If
+two people stop the same thing, there are two rows: to end one leaves the other on.
+Ended rows are kept, because commands write nothing into the admin's log: they say who
+switched what off, from when until when.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_app.models.server import Server
 from mcp_app.models.versions import PublishedRow
 
 STOP: Final = "stop"
-"""The kind of a change of what is stopped; the ref begins with what it is."""
+"""The kind of a change of stops; the ref begins with the row's kind, or the scope."""
 MAX_REASON_LENGTH: Final = 500
 MAX_NAME_LENGTH: Final = 255
 STOP_BATCH_SIZE: Final = 500
@@ -53,7 +53,7 @@ class Running(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who stops or starts: a name as people know it, and a user's key, if it is one."""
+    """The one who stops or starts: a name for people, and the key if it is a user."""
 
     name: str
     key: str = ""
@@ -81,8 +81,8 @@ class StopRows(models.QuerySet["Stop"]):
     ) -> Stop:
         """Stop something; raises `ValidationError`.
 
-        `row` is the server or the definition, where the scope is one.  Nothing stays
-        on because of how a reason is written: it is kept as one line.
+        `row` is the server or the definition, if the scope is one.  A reason is never
+        refused: it is shortened to one line.
         """
         line = one_line(reason, MAX_REASON_LENGTH)
         stop = _create_stop(scope, row, by, running, line)
@@ -116,7 +116,7 @@ class StopRows(models.QuerySet["Stop"]):
     def end(self, keys: Iterable[int], *, by: By) -> list[Stop]:
         self._for_write = True
         with transaction.atomic(using=self.db):
-            # Whoever locks several rows does it in this order.
+            # Lock several rows in this order everywhere, to avoid deadlocks.
             locked = self.on().filter(pk__in=list(keys)).select_for_update()
             stops = list(locked.order_by("pk"))
             rows = models.QuerySet[Stop](Stop, using=self.db)
@@ -135,12 +135,11 @@ class StopRows(models.QuerySet["Stop"]):
 class Stop(CheckedRow):
     """`kind` and `ref` name a server or a definition as a `Change` does.
 
-    `served` is what clients called it then: its name or URI, or a server's slug, and
-    `served_hash` the digest of that.  A stop holds its row, whatever that is called
-    now, and whatever is called so now: a row that is deleted and made again comes back
-    with another key.  `name` is what
-    people called it; `cancelled` counts the calls that were.  Users are plain text: a
-    stop outlives whoever made it.
+    `served` is what clients called it then: its name or URI, or a server's slug;
+    `served_hash` is the digest of that.  A stop holds its row, even under another name,
+    and each row that has the name now: if a row is deleted and made again, it has
+    another key.  `name` is what people called it; `cancelled` counts the calls that
+    were cancelled.  Users are plain text: a stop outlives the user who made it.
     """
 
     ONE_LINE = ("reason",)
@@ -186,7 +185,7 @@ class Stop(CheckedRow):
         return self.running == Running.CANCEL
 
     def holds(self, row: PublishedRow) -> bool:
-        """Whether this stops a server or a definition by itself; asks nothing."""
+        """Whether this stops a server or a definition by itself; makes no query."""
         return stop_matcher([self])(row)
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -246,7 +245,7 @@ def _name_condition(model: type[PublishedRow]) -> models.Q:
 
 
 def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
-    """Return what says without a query whether one of these stops holds a row."""
+    """Return a function that says without a query if one of these stops holds a row."""
     row_stops = [stop for stop in stops if stop.kind]
     keys = {(stop.kind, stop.ref) for stop in row_stops}
     names = {(stop.kind, stop.served_hash) for stop in row_stops}
@@ -269,7 +268,7 @@ def name_of(row: PublishedRow) -> str:
 
 
 def served_as(row: PublishedRow) -> str:
-    """Return what clients call it; what is not published, as its working copy says."""
+    """Return what clients call a row; if it is not published, what its copy says."""
     if isinstance(row, Server):
         return row.slug
     content = row.published_content()

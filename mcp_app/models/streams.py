@@ -40,10 +40,10 @@ class StreamQuerySet(CurrentRows["Stream"]):
     def append(
         self, additions: Sequence[Addition], owner: str, batch: str
     ) -> list[int | None]:
-        """Add to streams, in the name of their owner and of a batch.
+        """Add to the streams of an owner; `batch` names what is added together.
 
-        Returns their keys; None stands for a stream that is closed, or somebody else's.
-        Raises `IntegrityError` where a session is gone, or a request is there already.
+        Returns their keys; None stands for a stream that is closed or of another owner.
+        Raises `IntegrityError` if a session is gone, or a request is there already.
         """
         self._for_write = True
         connection = connections[self.db]
@@ -57,7 +57,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return self.filter(ended_ms=None, state=OPEN)
 
     def unread(self) -> StreamQuerySet:
-        """Return those with messages that are not deleted; no index knows "is not"."""
+        """Return streams that may have messages; an index finds their states."""
         states = Stream.State
         return self.filter(state__in=[states.OPEN, states.COMPLETED, states.ABORTED])
 
@@ -66,7 +66,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return self.only("head_seq", "floor_seq", "size")
 
     def remove_some(self) -> int | None:
-        """Delete some with their messages; None where there are none."""
+        """Delete some streams with their messages; None if there are none."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
             batch = list(claim_rows(self.using(using).sized())[:AT_ONCE])
@@ -97,7 +97,7 @@ class Stream(models.Model):
     """A request whose messages are kept.
 
     On the wire its events are `<public_id>.<seq>`, from 1 to `head_seq`; those up to
-    `floor_seq` have been deleted away, and `size` is that of the others, in bytes.
+    `floor_seq` are deleted, and `size` is the bytes of the others.
     `requests` is the JSON-RPC id that is answered, as JSON; of a batch it is an array.
     Only `owner`, the key of a worker, adds to an open stream; `last_batch` names what
     it committed last.  Times are milliseconds of the database's clock.
@@ -164,7 +164,7 @@ class Event(models.Model):
     """One message of a stream, as JSON text; `size` is in bytes."""
 
     pk = models.CompositePrimaryKey("stream_id", "seq")
-    # The lock of the stream's row says that it is there: the database need not look.
+    # The stream's row is locked, so it is there: the database need not look.
     stream = models.ForeignKey(
         Stream, on_delete=models.CASCADE, db_index=False, db_constraint=False
     )
@@ -226,12 +226,12 @@ def delete_first(using: str, stream: Stream, last: int) -> int:
 LOGGED: Final = "logged"
 """The kind of a change: there are log messages for the session that its ref names."""
 MOST_TOLD: Final = 1_000
-"""Where more sessions are told, one change stands for all."""
+"""If more sessions are told, one change stands for all."""
 LOG_BATCH_SIZE: Final = 100
 MAX_INSERTED_ROWS: Final = 500
 MAX_LOG_BATCH_BYTES: Final = 512 * 1024
-"""So much one statement inserts; a database may refuse more, and break the site's
-transaction with it."""
+"""How much one statement inserts.  If a database refused it, the site's transaction
+would break."""
 
 NumberedText: TypeAlias = tuple[int, str]
 
@@ -250,7 +250,7 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
         Change.objects.using(self.db).record_all(LOGGED, refs)
 
     def numbered(self, session: int, after: int) -> list[NumberedText]:
-        """Number what is new; return at most `LOG_BATCH_SIZE` after a number."""
+        """Number new messages; return at most `LOG_BATCH_SIZE` after a number."""
         rows = self.filter(session_id=session)
         with own_transaction(self.db):
             # By name: the module of sessions imports this one.

@@ -1,7 +1,7 @@
 """Tasks: calls that run in the background, a row each.
 
-Every change of a row is one UPDATE that names the state before.  Whoever comes too late
-changes nothing, and is told so.
+Every change of a row is one UPDATE that names the state before.  If the row is in
+another state by now, nothing changes, and the caller is told so.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from mcp_app.protocol.tasks import (
 
 OF_STRANGERS: Final = models.Q(person__startswith=STRANGERS)
 MAX_SIZE: Final = 256 * 1024
-"""Bytes of what a task keeps of its call; of the answers to its questions as many."""
+"""Bytes that a task keeps of its call; as many for the answers to its questions."""
 TOO_LARGE: Final = (
     "The answers to this task have {size} bytes with this one, and {most} are allowed."
 )
 TASK: Final = "task"
 """The kind of a change of a task; the ref is the primary key."""
 MAX_DEATHS: Final = 3
-"""A task that has taken so many workers along does not run again."""
+"""A task does not run again if so many of its workers have died."""
 LET_GO_MS: Final = 30_000
 LATE_MS: Final = 120_000
 MIN_PAUSE_MS: Final = 30_000
 MAX_PAUSE_MS: Final = 600_000
-"""A task that goes on waiting is given to the site's queue again, ever more rarely."""
+"""The longest time until a task that waits is given to the site's queue again."""
 
 
 class Status(models.TextChoices):
@@ -61,15 +61,15 @@ class Status(models.TextChoices):
     COMPLETED = "completed", _("completed")
     FAILED = "failed", _("failed")
     CANCELLED = "cancelled", _("cancelled")
-    # These two are not: there such a task works.
+    # These two are not on the wire: clients see such a task as working.
     CONFIRMATION = "confirmation", _("waits for confirmation")
     APPROVAL = "approval", _("waits for approval")
 
 
 class TaskQuerySet(models.QuerySet["Task"]):
-    """Rows, and their transitions; each returns whether it came in time.
+    """Rows, and their transitions; each returns whether it changed the row.
 
-    A task that works waits where it has no `owner`, and runs where it has one.
+    A task whose status is working waits if it has no `owner`, and else runs.
     """
 
     def still_open(self) -> TaskQuerySet:
@@ -80,7 +80,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return living.filter(status=Status.WORKING, owner="")
 
     def late(self) -> TaskQuerySet:
-        """Those that wait for so long that nothing seems to take them."""
+        """Tasks that have waited for so long that no process seems to take them."""
         return self.waiting().filter(_is_late())
 
     def expired(self) -> TaskQuerySet:
@@ -93,11 +93,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
         tools: Sequence[str] | None = None,
         full: Collection[str] = (),
     ) -> list[Task]:
-        """Let a worker run the oldest that waits of each person, `limit` at most.
+        """Let a worker run the oldest waiting task of each person, `limit` at most.
 
-        People who are `full` have no turn; with `STRANGERS` no stranger has one.  A
-        process of an older release leaves tasks of `tools` that it has not to others,
-        unless nobody takes them for a while.
+        People in `full` have no turn; if `STRANGERS` is in it, no stranger has one.
+        With `tools` the worker takes only their tasks, and others after a while: a
+        process of an older release does not have all tools.
         """
         rows = self.exclude(person__in=full)
         if STRANGERS in full:
@@ -109,7 +109,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def claim_sending(self, limit: int) -> list[Task]:
         """Return tasks that wait, for the caller to give them to the site's queue.
 
-        Each comes again after half a minute, and then after as long as it has waited.
+        A task that goes on waiting is returned again: after half a minute, then later.
         """
         waited = NowMilliseconds() - models.F("updated_ms")
         pause = Least(Greatest(waited, MIN_PAUSE_MS), MAX_PAUSE_MS)
@@ -117,10 +117,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return due._take(limit, send_ms=NowMilliseconds() + pause)
 
     def _take(self, limit: int, **values: Any) -> list[Task]:
-        """Change those of these that wait and whose turn it is, and return them."""
+        """Change the waiting tasks whose turn it is, and return them."""
         rows = self.using(router.db_for_write(Task)).waiting()
         for _attempt in range(ATTEMPTS):
-            # Most of the time there are none: nothing is locked to find that out.
+            # Usually there are none: to find that out, nothing is locked.
             if not (keys := rows._keys_in_turn(limit)):
                 break
             if tasks := persistently(partial(rows._take_locked, keys, values)):
@@ -128,12 +128,12 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return []
 
     def _keys_in_turn(self, limit: int) -> list[int]:
-        """Return the oldest of each person, or of one stranger if no other waits.
+        """Return each person's oldest task; if only strangers wait, that of one.
 
-        Whoever runs fewest comes first.
+        People with the fewest running tasks come first.
         """
         running = self.model._base_manager.using(self.db).filter(ended_ms=None)
-        # In a statement of its own: one person may have thousands that wait.
+        # A statement of its own: one person may have thousands of waiting tasks.
         numbers = Counter(running.exclude(owner="").values_list("person", flat=True))
         stranger = models.Case(models.When(OF_STRANGERS, then=1), default=0)
         rows = self.values("person").annotate(first=models.Min("pk"))
@@ -156,7 +156,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return list(tasks.filter(pk__in=keys).order_by("pk"))
 
     def release(self, pk: int, owner: str) -> bool:
-        """Let somebody else run it again: its worker stops."""
+        """Let another worker run it again, because its own worker stops."""
         return self._move(pk, _runs_at(owner), owner="", send_ms=0)
 
     def park(self, pk: int, owner: str, state: JsonObject) -> bool:
@@ -166,7 +166,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return self._move(pk, _runs_at(owner), status=parked, owner="", state=text)
 
     def answer(self, pk: int, replies: Mapping[str, object]) -> bool:
-        """Store answers to questions that are open; after the last it goes on.
+        """Store answers to open questions; after the last answer the task goes on.
 
         Keys of other questions are ignored; the first answer counts.  Raise
         `InvalidParams` if the answers have more than `MAX_SIZE`.
@@ -195,11 +195,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
             return self._move(pk, parked, **values)
 
     def overdue(self, seconds: float) -> TaskQuerySet:
-        """Those that nobody has decided in this time."""
+        """Tasks that have waited longer than this for somebody's decision."""
         return self.still_open().filter(_has_waited(seconds), status__in=UNDECIDED)
 
     def approve(self, pk: int, before: str, approver: object, seconds: float) -> bool:
-        """Let one run that waits in the state `before`, for less than this time."""
+        """Let a task run that has waited in the status `before` for less than this."""
         waits = models.Q(status=before) & ~_has_waited(seconds)
         approved = Status.WORKING
         return self._move(pk, waits, status=approved, approver_id=approver, send_ms=0)
@@ -207,7 +207,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def deny(
         self, pk: int, before: str, approver: object, ending: Mapping[str, str]
     ) -> bool:
-        """End one as `ending` says: a person does not agree, or nobody has decided."""
+        """End it as `ending` says: a person refused it, or nobody has decided."""
         values = {**_final_values(ending), "approver_id": approver}
         return self._move(pk, models.Q(status=before), **values)
 
@@ -216,17 +216,17 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return self._move(pk, _runs_at(owner), **_final_values(ending))
 
     def let_go(self, pk: int) -> None:
-        """Keep one that has ended a moment longer: its client has what it wanted."""
+        """Let an ended task expire soon, because its client has the result."""
         soon = Least("expires_ms", NowMilliseconds() + LET_GO_MS)
         persistently(partial(self.filter(pk=pk).update, expires_ms=soon))
 
     def cancel(self, pk: int, message: str) -> bool:
-        """End it, wherever it is; its worker stops its code when it hears of that."""
+        """End it in any status; its worker stops its code when it hears of that."""
         ending = {"status": Status.CANCELLED.value, "message": message}
         return self._move(pk, models.Q(), **_final_values(ending))
 
     def lose(self, pk: int, died: models.Q, error: str) -> bool:
-        """Let it run again, or end it with an error: its worker has `died`."""
+        """Let it run again, or end it with an error, if `died` holds of its worker."""
         again = models.Q(rerun=True, deaths__lt=MAX_DEATHS - 1)
         deaths = models.F("deaths") + 1
         ending = {"status": Status.FAILED, "error": error}
@@ -235,7 +235,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
         ) or self._move(pk, died & ~again, deaths=deaths, **_final_values(ending))
 
     def fail(self, error: str) -> int:
-        """End those that have not ended, wherever they are, and tell nobody."""
+        """End all open tasks with an error; no change is recorded."""
         ending = {"status": Status.FAILED.value, "error": error}
         values = {**_final_values(ending), "updated_ms": NowMilliseconds()}
         return self.still_open().update(**values)
@@ -279,7 +279,7 @@ def _runs_at(owner: str) -> models.Q:
 
 
 def _final_values(ending: Mapping[str, str]) -> dict[str, Any]:
-    """Return the columns of a task that ends; what it was called with is forgotten."""
+    """Return the columns of a task that ends; its arguments are emptied."""
     forgotten = {"owner": "", "arguments": "", "state": "", "call_digest": None}
     return {**forgotten, **ending, "ended_ms": NowMilliseconds()}
 
@@ -287,12 +287,12 @@ def _final_values(ending: Mapping[str, str]) -> dict[str, Any]:
 class Task(models.Model):
     """A call that runs in the background; times are of the database's clock.
 
-    `holder` is the principal's key: who may read it.  `person` is whose limits hold.
+    The principal with the key `holder` may read it; the limits of `person` hold.
     `caller` is JSON of who called, with what client; `state` is JSON of the questions
     and answers so far (`server.tasks`).  `result` and `error` are JSON as on the wire.
     From `send_ms` on it may be given to the site's queue (again), if it waits.
-    `call_digest` is that of an open call to which a person agrees or has agreed, and
-    `approver` is who has decided.
+    `call_digest` is the digest of an open call that needs or has a person's agreement;
+    `approver` is the person who has decided.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -316,7 +316,7 @@ class Task(models.Model):
     owner = models.CharField(max_length=32, blank=True)
     rerun = models.BooleanField(default=False)
     deaths = models.PositiveSmallIntegerField(default=0)
-    # Two empty texts would be the same.
+    # NULL instead of "": two empty texts would not be unique.
     call_digest = models.CharField(max_length=64, null=True, unique=True)  # noqa: DJ001
     approver = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -34,25 +34,25 @@ from mcp_app.models.transactions import persistently
 RIGHTS: Final = "rights"
 """The kind of a change of what a user, or the bearer of a token, may."""
 BEGINNING: Final = "mcp_"
-"""By it programs that look for leaked secrets recognise a token."""
+"""A token begins with this: programs that look for leaked secrets recognise it."""
 SECRET_BYTES: Final = 32
 APP: Final = "app_"
-"""By it commands and pages recognise a connected app."""
+"""The `prefix` of a connected app begins with this: so it is recognised."""
 PROGRAM: Final = "key_"
-"""So begins the client id of a program with a key of its own."""
+"""The client id of a program with a key of its own begins with this."""
 OFFER: Final = "link_"
-"""So begins the code of a link; a program that shows it is never let in."""
+"""The code of a link begins with this; a program that shows it is never let in."""
 OFFER_AGE: Final = timedelta(hours=24)
 HANDLE_BYTES: Final = 4
 VISIBLE_LENGTH: Final = len(BEGINNING) + 6
 
 MAPPED: Final = IPv6Network("::ffff:0:0/96")
-"""Where addresses of IPv4 stand among those of IPv6."""
+"""The IPv6 network of the IPv4-mapped addresses."""
 USED_EACH: Final = timedelta(minutes=1)
-"""A use that follows another one so soon is not written."""
+"""A use is not written if another one was written less than this time before."""
 TOKEN_BATCH_SIZE: Final = 500
 PRIVATE: Final = frozenset({"name", "used"})
-"""Columns that let nobody in and keep nobody out."""
+"""Columns that do not affect who is let in: their changes are not recorded."""
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -61,13 +61,13 @@ SOON: Final = timedelta(days=7)
 
 
 def ends_soon(now: datetime) -> models.Q:
-    """Select what ends within a week, but for what was made for no longer than that."""
+    """Select what ends within a week and was made for longer than a week."""
     for_long = models.Q(expires__gt=models.F("created") + SOON)
     return for_long & models.Q(expires__lte=now + SOON)
 
 
 class Secret(str):
-    """A text that lets somebody in, which no error page shows among its variables."""
+    """A text that lets its bearer in; error pages do not show its value."""
 
     __slots__ = ()
 
@@ -89,12 +89,12 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
 
     @sensitive_variables("token")
     def make(self, **columns: Any) -> tuple[AccessToken, Secret]:
-        """Store a new token; return its row, and the token, which nothing else knows.
+        """Store a new token; return its row and the token, which is stored nowhere.
 
-        `servers` are the rows of those where it is good; without any it is everywhere.
-        With a `maker` it is an offer: its code, not a token, is returned (`take`).
+        The token is good at these `servers` (rows); without any, it is good everywhere.
+        With a `maker` the row is an offer: its code is returned instead (see `take`).
         With a `public_key` nobody gets the token: "" is returned.
-        Raises `ValidationError`, and `IntegrityError` for a page that was sent before.
+        Raises `ValidationError`, or `IntegrityError` if the page was sent before.
         """
         servers = columns.pop("servers", ())
         columns.setdefault("everywhere", not servers)
@@ -110,7 +110,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
 
     @sensitive_variables("token")
     def take(self, offer: AccessToken) -> Secret | None:
-        """Make the token of an offer; None if that has ended, or was taken before."""
+        """Make the token of an offer; None if the offer has ended or was taken."""
         token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
         rows, now = self.filter(pk=offer.pk, digest=offer.digest), timezone.now()
         rows = rows.filter(revoked=None)
@@ -122,9 +122,9 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         return token if count else None
 
     def make_app(self, server: Server, **columns: Any) -> AccessToken:
-        """Store the row of a connected app, which only keys that it is issued open.
+        """Store the row of a connected app; only keys issued to the app lead to it.
 
-        Nobody has the token that its digest is of.  Raises as `make` does.
+        Its digest is that of a random token, which nobody gets.  Raises as `make` does.
         """
         handle = f"{APP}{secrets.token_hex(HANDLE_BYTES)}"
         token = secrets.token_urlsafe(SECRET_BYTES)
@@ -140,12 +140,12 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     ) -> AccessToken:
         values = {"family": secrets.token_hex(16), **columns}
         row = AccessToken(digest=digest(token), prefix=prefix, **values)
-        # What is unique is random, or of a page that was sent twice: that is an
-        # `IntegrityError`.
+        # Unique values are random, except `made_with`: if a page is sent twice, saving
+        # raises `IntegrityError`.
         row.full_clean(validate_unique=False)
         with transaction.atomic(using=self._write_alias(), savepoint=False):
             row.save(using=self.db)
-            # `set` says that everybody's rights changed, but this is nobody's yet.
+            # `set` would record that all rights changed, but nobody has this token yet.
             links = AccessToken.servers.through.objects.using(self.db)
             links.bulk_create(
                 [links.model(accesstoken=row, server=server) for server in servers]
@@ -153,14 +153,14 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         return row
 
     def move_end(self, key: int, end: datetime) -> None:
-        """Let a token end later or earlier; nobody is told, ends are never early."""
+        """Let a token end later or earlier; no change is recorded."""
         models.QuerySet.update(self.filter(pk=key), expires=end)
 
     def note_ends(self, keys: Iterable[int], now: datetime) -> None:
         models.QuerySet.update(self.filter(pk__in=keys), revoked=now)
 
     def note_uses(self, keys: Iterable[int], now: datetime) -> None:
-        """Keep that tokens were used, by their keys, to the minute; nobody is told."""
+        """Store when tokens were used, to the minute; no change is recorded."""
         old = models.Q(used=None) | models.Q(used__lt=now - USED_EACH)
         ordered = sorted(keys)
         for at in range(0, len(ordered), TOKEN_BATCH_SIZE):
@@ -171,18 +171,18 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
 class AccessToken(CheckedRow):
     """What one program shows to be let in as `user`, no further than this row allows.
 
-    `prefix` is how the token begins, `digest` that of the whole.  Tokens that replace
-    one another are a `family`: what begins with one goes on with the next.  It is good
-    `everywhere` or at `servers`: where these are deleted, nowhere.  Its `networks`
-    (addresses in CIDR form, with spaces between) are those from which it is good, and
-    what has one of its `tags` is what it is good for, or its `tools` alone (names, with
-    spaces between); empty, they limit nothing.
+    `prefix` is how the token begins, `digest` is that of the whole token.  Tokens that
+    replace one another are a `family`: what begins with one goes on with the next.  A
+    token is good `everywhere` or at `servers`; if these are deleted, it is good
+    nowhere.  It is good only from its `networks` (CIDR form, with spaces between), and
+    only for what has one of its `tags`, or for its `tools` (names, with spaces
+    between).  Empty columns limit nothing.
 
     With a `public_key` (a JWK) it has no secret: `prefix` is its program's client id.
 
-    `made_with` tells from which page it was made: sent twice, a page makes one token.
-    While it has a `maker` it is an offer, good for nothing until its user takes it with
-    the code of a link, whose `digest` it has; from then on it ends at `good_until`.
+    `made_with` is the id of the page that made it: a page sent twice makes one token.
+    With a `maker` it is an offer, which lets nobody in, and `digest` is that of a
+    link's code.  By this code its user takes it: then it is a token until `good_until`.
     """
 
     PRIVATE = PRIVATE
@@ -241,7 +241,7 @@ class AccessToken(CheckedRow):
         ordering = ["-created", "-pk"]
         verbose_name = _("access token")
         verbose_name_plural = _("access tokens")
-        # One's own need no right.
+        # People manage their own tokens without a right.
         default_permissions = ()
         permissions = [("manage_tokens", _("Can manage everyone's access tokens"))]
 
@@ -251,7 +251,7 @@ class AccessToken(CheckedRow):
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction.
 
-        Whoever revokes a token goes on when that is true in every process.
+        After a revocation the caller goes on when every process knows of it.
         """
         using = options.get("using") or router.db_for_write(type(self), instance=self)
         with transaction.atomic(using=using, savepoint=False):
@@ -314,12 +314,12 @@ class AccessToken(CheckedRow):
 
     @property
     def principal_key(self) -> str:
-        """The key of whoever shows it, or another one of its family."""
+        """The principal's key, the same for all tokens of a family."""
         user = str(self.user_id)
         return Principal(kind=ACCESS_TOKEN, user_id=user, client=self.family).key
 
     def revoke(self) -> None:
-        """Let nobody in by it any more; what was revoked before stays as it was."""
+        """Let nobody in by it any more; a revoked token keeps its time."""
         if self.revoked is None:
             self.revoked = timezone.now()
             self.save(update_fields=["revoked"])
@@ -330,14 +330,14 @@ class AccessToken(CheckedRow):
     ) -> tuple[AccessToken, Secret]:
         """Make the next token of the family; this one ends when `overlap` is over.
 
-        The new one may what this one may, as long as this one would have: nothing more.
-        Raises `ValueError` where this one has ended, or is a connected app.
+        The new token has the rights of this one, and the end that this one had.
+        Raises `ValueError` if this one has ended, or is a connected app.
         """
         if self.is_app:
             raise ValueError(f"{self} is a connected app. Sign in again instead.")
         rows = AccessToken.objects.using(self._state.db)
         with transaction.atomic(using=self._state.db):
-            # Somebody may revoke or narrow it in this moment.
+            # Somebody may revoke or narrow it at the same moment.
             rows.select_for_update().get(pk=self.pk)
             self.refresh_from_db()
             now = timezone.now()
@@ -377,12 +377,12 @@ CHALLENGE_LENGTH: Final = 43
 class Connection(models.Model):
     """The program behind an access token, if a person signed it in.
 
-    `client_host` is that of the document by which the program proved who it is, "" for
-    one that registered itself.  `code` and `refresh_name` are digests by which rows are
-    looked up; `refresh` is the digest of the whole refresh token that is current, and
-    `received` whether a key that came with it, or later, was used: then the program has
-    it.  `may_ask` is the most that the program asked for.
-    A company lets one with an `issuer` in, the name of its entry in the settings.
+    `client_host` is the host of the document by which the program proved who it is, ""
+    if it registered itself.  `code` and `refresh_name` are digests by which rows are
+    looked up; `refresh` is the digest of the whole current refresh token.  `received`
+    says that the program has that token, because a key that came with it, or later, was
+    used.  `may_ask` is the most that the program asked for.
+    If a company let the program in, `issuer` is its entry's name in the settings.
     """
 
     class Ended(models.TextChoices):
@@ -427,7 +427,7 @@ class Connection(models.Model):
 class IssuedToken(models.Model):
     """An access token of OAuth: a key to the row of its app, until it expires.
 
-    One that `only_reads` may less than the app: the program asked for less.
+    If it `only_reads`, the program asked for less than the app may.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -47,7 +47,7 @@ class Topic(models.Model):
     """`kind` and `ref` as in `Change`, and the number at which they changed last.
 
     `previous` is the number before that one.  `folded` holds the ids of the change
-    rows that became this number: whoever has seen them all has nothing new to see.
+    rows that became this number: a process that has seen them all knows everything.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -164,7 +164,7 @@ class PublishedRows(WatchedRows[Row]):
     ) -> list[DefinitionVersion]:
         """Publish working copies as they are in memory; return their versions.
 
-        All or none.  A row that clients see already as it is keeps its version.
+        All or none.  A row whose published version has this content keeps it.
         """
         contents = {row: row.working_content() for row in rows}
         return self.publish_contents(contents, author=author, note=note)
@@ -249,7 +249,7 @@ class PublishedRows(WatchedRows[Row]):
             ]
             numbers = {version.ref: version.number for version in new}
             versions.bulk_create(new)
-            # Not every database says which keys it has given.
+            # Not every database returns the keys of inserted rows.
             stored = old_versions.filter(number__in=set(numbers.values()))
             by_ref = {
                 each.ref: each for each in stored if each.number == numbers[each.ref]
@@ -288,7 +288,7 @@ class PublishedRow(WatchedRow):
     )
     content_hash = ContentHashField(editable=False, default="")
     broken = models.TextField(blank=True, editable=False)
-    """Why it cannot be served as it was published; "" where it can."""
+    """Why it cannot be served as it was published; "" if it can."""
 
     class Meta:
         abstract = True
@@ -340,7 +340,7 @@ class PublishedRow(WatchedRow):
         return columns
 
     def put_choices(self, content: Mapping[str, Any]) -> None:
-        """Choose what a version chose; saved at once, for rows that choose anything."""
+        """Restore the choices of a version, saved at once, if the model has choices."""
 
     def is_served(self) -> bool:
         return self.published_id is not None
@@ -361,7 +361,7 @@ def forget_versions(
 
 
 def publishable(model: type[Row]) -> type[Row]:
-    """Let versions and examples of a model go with its rows; a class decorator."""
+    """Delete versions and examples with the rows of a model; a class decorator."""
     name = f"versions {model.__name__}"
     post_delete.connect(forget_versions, sender=model, dispatch_uid=name)
     return model

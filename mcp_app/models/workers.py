@@ -16,7 +16,7 @@ from mcp_app.protocol import jsonrpc
 LIVE_MS = 15_000
 """A process that has not renewed its row for so long is taken for dead.
 
-Who serves judges that by its own clock (`invalidation.workers`).
+A process that serves judges that by its own clock (`invalidation.workers`).
 """
 
 MOST_SESSIONS = 2_000
@@ -25,7 +25,7 @@ MOST_BROKEN = 200
 MAX_REASON_LENGTH = 300
 
 DEMAND_MS = 3_000
-"""A demand is written each second: a process that has not is gone, or has none."""
+"""Older demands do not count: a process that has a demand writes it each second."""
 MAX_DEMAND_LENGTH = 10_000
 
 
@@ -54,10 +54,10 @@ class Report:
     secrets: int = 0
     """Secrets that were taken out of log messages to clients."""
     keys: str = ""
-    """Eight hexadecimal digits by which processes with the same key are told."""
+    """Eight hexadecimal digits, the same in processes with the same key."""
     tasks: int = 0
     places: int = 0
-    """Tasks that run, and how many of those that wait may run at a time."""
+    """How many tasks run, and how many may run at a time."""
     delivers: bool = False
     """Whether it posts events to subscribers."""
     release: str = ""
@@ -69,13 +69,13 @@ class Report:
     """Seconds that the event loop was late at most, since the heartbeat before."""
 
     def as_text(self) -> str:
-        # `asdict` would make other mappings anew, such as a Counter, and wrongly.
+        # `asdict` would copy other mappings, such as a Counter, wrongly.
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return jsonrpc.write(values).decode()
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """Return what a row says; of another release's, what is known here."""
+        """Return what a row says; what only another release knows is left out."""
         values: dict[str, Any] = dict(parse_json(text or "{}"))
         names = {each.name for each in fields(cls)}
         return cls(**{name: each for name, each in values.items() if name in names})
@@ -83,10 +83,10 @@ class Report:
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
     def live(self) -> WorkerQuerySet:
-        """Return the processes whose caches somebody may be answered from.
+        """Return the processes that may answer clients from their caches.
 
-        For those who watch nobody: pages, commands, checks.  A jump of the database's
-        clock is an error until the next heartbeat, and no call is ended for it.
+        For pages, commands and checks.  If the database's clock jumps, this is wrong
+        until the next heartbeat, but no call is ended for it.
         """
         return self.filter(seen_ms__gte=NowMilliseconds() - LIVE_MS)
 
@@ -102,7 +102,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     def exchange_demand(self, worker_id: str, demand: str) -> list[str]:
         """Store the demand at a process; return those of the others, as texts.
 
-        Each is a few seconds old at most: nobody else's clock tells that.
+        By the database's clock each is a few seconds old at most.
         """
         self.filter(pk=worker_id).update(demand=demand, demand_ms=NowMilliseconds())
         rows = self.exclude(pk=worker_id).exclude(demand="")
@@ -123,7 +123,7 @@ class Worker(models.Model):
     pid = models.PositiveIntegerField()
     started_ms = models.BigIntegerField()
     seen_ms = models.BigIntegerField(db_index=True)
-    # Processes of the release before insert rows, too, and do not know it.
+    # Processes of the release before insert rows without it.
     report = JSONTextField(blank=True, default="", db_default="")
     demand = models.TextField(blank=True, default="", db_default="")
     """How often persons call here, if it is often: JSON of `process.shared_rates`."""
