@@ -56,7 +56,7 @@ def configured_site(key: str) -> Site:
 
 
 USUAL_PATHS: Final = ("/openapi.json", "/openapi.yaml", "/api/schema/", "/schema/")
-"""Where sites have their document, if nobody says it."""
+"""Where the document is looked for, if nobody says where it is."""
 
 
 def find_document(site: Site, user: AbstractBaseUser) -> tuple[bytes, str]:
@@ -193,11 +193,11 @@ def lock_document(row: OpenApiDocument) -> OpenApiDocument:
 
 
 # -- comparing -------------------------------------------------------------------------
-# Looks again: what the document says now, beside what was taken and what is here.
+# Compares three: the document of now, what was taken over, and the tool of now.
 
 
 class Standing(StrEnum):
-    """How a tool stands to the document of now."""
+    """How a tool differs from the document of now."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -223,7 +223,7 @@ class ComparedOperation:
     standing: Standing
     differences: Sequence[ColumnDifference] = ()
     bar: str = ""
-    """Why the operation of now cannot be a tool."""
+    """Why the present operation cannot be a tool."""
 
 
 def count_differing(
@@ -258,7 +258,7 @@ def _compare_operation(
     if offer.bar:
         return ComparedOperation(operation, Standing.CHANGED, bar=offer.bar)
     differences = [*_differences(columns_of(base), columns_of(offer), operation.tool)]
-    # A tag and the like only the document shows: there is nothing to decide.
+    # Tags and the like are no columns of a tool: there is nothing to decide.
     standing = Standing.CHANGED if differences else Standing.SAME
     return ComparedOperation(operation, standing, differences)
 
@@ -379,8 +379,8 @@ def make_tools(
 ) -> list[Tool]:
     """Make a tool of each of these operations, all or none; return the new ones.
 
-    `parameters` are those that somebody chose, by key.  What is a tool already, barred
-    or gone is left out.  Raises `DocumentError`.
+    `parameters` are those that somebody chose, by key.  An operation that is a tool
+    already, cannot be one, or is gone, is left out.  Raises `DocumentError`.
     """
     make = partial(_create_tools, document, [*keys], registry, author, parameters or {})
     try:
@@ -412,7 +412,7 @@ def _create_tools(
     for offer in (e.with_parameters(parameters.get(e.key)) for e in wanted):
         tool = _tool_from_offer(offer, names, author)
         try:
-            # If somebody takes the name meanwhile, saving fails, and all begins anew.
+            # If somebody takes the name meanwhile, saving fails, and all is repeated.
             tool.full_clean(validate_constraints=False)
         except ValidationError as error:
             message = _("%(key)s cannot become a tool: %(error)s")

@@ -22,7 +22,7 @@ from mcp_app.publishing.row_findings import store_all_findings, store_findings
 
 
 def connect_overlays(app: AppConfig) -> None:
-    """Let a migration make the rows of what code declares, and rows know its titles."""
+    """Let migrations make rows for definitions in code, and rows know their titles."""
     DefinitionRow.title_in_code = staticmethod(_title_in_code)
     post_migrate.connect(_handle_migration, sender=app, dispatch_uid="mcp_app overlays")
 
@@ -33,8 +33,8 @@ def _title_in_code(row: DefinitionRow) -> str:
 
 
 def _handle_migration(using: str, **details: object) -> None:
-    # `flush` sends the signal, too, and is to leave nothing.  Other databases have no
-    # such tables, and states between two migrations others than these models.
+    # `flush` sends the signal, too, but must leave no rows.  Other databases do not
+    # have these tables, and between two migrations the tables differ from the models.
     if "plan" not in details or using != router.db_for_write(DefinitionVersion):
         return
     if is_up_to_date(using):
@@ -45,7 +45,7 @@ def _handle_migration(using: str, **details: object) -> None:
 def is_up_to_date(using: str) -> bool:
     """Whether all migrations of this app are applied, or it has none.
 
-    In a schema of a tenant they may be recorded as applied, with no table made.
+    In a tenant's schema they may be recorded as applied, although no table exists.
     """
     executor, table = MigrationExecutor(connections[using]), DefinitionVersion._meta
     newest = executor.loader.graph.leaf_nodes(table.app_label)
@@ -56,7 +56,7 @@ def is_up_to_date(using: str) -> bool:
 def make_overlays(registry: Registry) -> int:
     """Make an empty row for each definition of code that has none; return how many.
 
-    Such a row changes nothing of what is served, so nobody is told.  Where staff made
+    Such a row does not change what is served, so no change is recorded.  If staff made
     a definition of that name, it keeps its row, and is reported.
     """
     count = 0
@@ -79,7 +79,7 @@ def make_overlays(registry: Registry) -> int:
 
 
 def declaration_of(row: DefinitionRow, registry: Registry) -> Declared | None:
-    """Return what code declares under a row's name; None if it does not any more."""
+    """Return what code declares under a row's name; None if it is not in code now."""
     return declarations(registry)[row.kind_of_row].get(row.identity)
 
 
@@ -88,7 +88,7 @@ def whole_definition(
 ) -> Definition | None:
     """Return a row with this content as clients would get it.
 
-    None if the code behind it has vanished, or if its kind cannot describe it.
+    Returns None if its code has vanished, or if its kind cannot describe it.
     """
     if row.from_code:
         declared = declared_definition(row, registry)

@@ -1,7 +1,7 @@
 """Publishing with a look before: what would change, what must be fixed, and for whom.
 
-Whoever publishes says what they have looked at; where that is not what there is any
-more, nothing is published.
+The caller says which content and version somebody has looked at.  If these have
+changed since, nothing is published.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
 def _taken_by_others(
     contents: Mapping[Row, JsonObject],
 ) -> Mapping[Row, Sequence[Finding]]:
-    """Return the rows whose name or URI another one is published under."""
+    """Return a finding for each row whose published name or URI another row has."""
     identities = {
         row: row.identity_hash(str(content.get(row.IDENTITY, "")))
         for row, content in contents.items()
@@ -171,7 +171,7 @@ def propose_version(
 ) -> Proposal[Row]:
     """Return what rolling back to a version would do.
 
-    What was once published may be again, as long as it can be served.
+    A version that was published once may be published again, if it can be served.
     """
     content = version.read()
     judged = judge_row_content(row, content, registry)
@@ -226,7 +226,7 @@ def publish_working_copy(
 
 
 def publish_default_server(registry: Registry) -> None:
-    """Make the first server anew if its row is gone, as migrations made it."""
+    """Make the default server again, as migrations made it, if its row is gone."""
     row, is_new = Server.objects.get_or_create(slug=DEFAULT_SLUG)
     if is_new:
         publish_working_copy(
@@ -246,7 +246,7 @@ def roll_back(
 ) -> DefinitionVersion:
     """Publish an old version again, under the next number.
 
-    `working_copy` puts that back, too.  Raises `PublicationRefused`.
+    With `working_copy` that is set back, too.  Raises `PublicationRefused`.
     """
     with _one_at_a_time(row):
         locked = _lock_for_update(row)

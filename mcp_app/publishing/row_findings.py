@@ -1,4 +1,4 @@
-"""What lint says of the content of rows, and what of that is stored with them."""
+"""What lint says of the content of rows, and which part is stored with them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mcp_app.protocol.json_types import JsonObject
 UNSERVABLE = frozenset(
     {"kind", "taken", "schema-refused", "uri-not-allowed", "hidden-character"}
 )
-"""Rules without which a version cannot be served, whenever it was published."""
+"""Rules that a version must keep to be served, even one published long ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ def judge_content(
     registry: Registry,
     uploads: Mapping[str, bytes],
 ) -> Findings:
-    """Do so without the database; `uploads` is the uploaded content by digest.
+    """Judge without the database; `uploads` is the uploaded content by digest.
 
-    What other rows are called is not looked at.
+    The names of other rows are not looked at.
     """
     if isinstance(row, Server):
         return Findings(server_findings(server_definition(row, content), []))
@@ -107,7 +107,7 @@ def _judged_overlay(
         return Findings([must_fix("kind", "", message % {"name": row.identity})])
     definition: Definition = apply_overlay(declared.definition, content)
     lint_findings = findings_with_kind(definition, registry=registry)
-    # What only code says cannot be fixed here.
+    # A column that the overlay leaves empty can be fixed only in code.
     adjusted = (
         each if each.field in content else each.as_advice() for each in lint_findings
     )
@@ -143,7 +143,7 @@ def store_findings(
 
 
 def broken_reason(row: DefinitionRow, registry: Registry, working: Findings) -> str:
-    """Return why a row cannot be served as it was published, "" where it can."""
+    """Return why a row cannot be served as it was published, "" if it can."""
     judged = working
     if not row.from_code:
         if row.published is None:
@@ -156,7 +156,7 @@ def broken_reason(row: DefinitionRow, registry: Registry, working: Findings) -> 
 def store_all_findings(registry: Registry, *, only_code: bool = False) -> int:
     """Store the findings of every row; return how many are broken.  It takes a while.
 
-    `only_code` leaves out what does not depend on code.
+    With `only_code`, rows that do not depend on code are left out.
     """
     count = 0
     for model in MODELS.values():

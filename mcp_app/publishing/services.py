@@ -54,7 +54,7 @@ def publish_all(
 ) -> int:
     """Publish all working copies or none; return how many were not served already.
 
-    `looked_at` has the hash and the number of each.  The caller waits for the workers.
+    `looked_at` has the hash and the version of each.  The caller waits for the workers.
     """
     require_right(by, "publish")
     count = 0
@@ -120,7 +120,7 @@ def _require_for_content(
 ) -> None:
     """Demand the rights that the guarded columns of an old version need."""
     now = row.working_content()
-    # If it is unpublished, the working copy says who may use it.
+    # The working copy of an unpublished row says who may use it.
     served = now if row.published is None else row.published_content()
     if lets_others(served, content):
         require_right(by, "grant")
@@ -219,7 +219,7 @@ def import_bundle(
 
 
 # -- stops -----------------------------------------------------------------------------
-# `name` says who it is, where `by` is None.
+# If `by` is None, `name` says who it is.
 
 
 def stop(

@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, str]] = {
     "prompt": "prompt",
     "event": "eventtype",
 }
-"""The models of definitions, by the kinds' names for people."""
+"""The models of definitions, by what people call their kind."""
 ALONE: Final = (Scope.EVERYTHING.value, Scope.CHANGES.value)
 """Scopes that take no name."""
 WHAT: Final = (*ALONE, Scope.SERVER.value, *KINDS)
@@ -40,7 +40,7 @@ class TargetMissing(Exception):
 def find_target(target: str, registry: Registry) -> tuple[str, PublishedRow | None]:
     """Return the scope and the row of a text as `everything` or `tool:weather`.
 
-    Raises `TargetMissing`, which names what is called alike.
+    Raises `TargetMissing`, which names the most similar names.
     """
     what, _colon, name = target.partition(":")
     if what not in WHAT:
@@ -76,10 +76,10 @@ def _missing_message(what: str, name: str, close: Sequence[str]) -> str:
 def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow | None:
     """Return the row of a name or URI: the one that clients see, else a working copy.
 
-    What code declares has a row from then on.
+    If code declares it and it has no row, its row is made.
     """
     if text_problem(name):
-        # No name has NUL or half a pair, and databases cannot look for them.
+        # No name has NUL or half a surrogate pair: databases cannot look for them.
         return None
     row = _find_by_name(kind, name)
     if row is None and make_overlays(registry):
@@ -91,7 +91,7 @@ def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
     model = MODELS[kind]
     served = model.identity_hash(name)
     matches = Q(published_identity=served) | Q(**{model.IDENTITY: name})
-    # Some databases call names equal that differ.
+    # Some databases take different names for equal.
     rows = [
         row
         for row in model.rows().filter(matches)
@@ -129,10 +129,10 @@ def similar_names(kind: str, name: str) -> list[str]:
 
 
 def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
-    """Count the tools that do not say that they only read; one query.
+    """Count the tools that may change something; one query.
 
-    Those that one of the stops holds by itself are left out.  None if there are many:
-    thousands would take seconds.
+    Tools that one of the stops holds by itself are left out.  Returns None if there are
+    many tools: thousands would take seconds.
     """
     rows = [*Tool.rows().order_by().select_related("published")[: MOST_COUNTED + 1]]
     if len(rows) > MOST_COUNTED:

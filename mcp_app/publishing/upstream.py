@@ -1,4 +1,4 @@
-"""Other MCP servers: what they offer is kept as that of a document of OpenAPI is."""
+"""Other MCP servers: what they offer is kept like the offers of an OpenAPI document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOOK_TIMEOUT_S: Final = 60
 def list_tools_there(
     site: Site, user: AbstractBaseUser | AnonymousUser
 ) -> tuple[Listing, Mapping[str, Any]]:
-    """Return what a server lists, and what it says of itself: `name` and `version`.
+    """Return a server's tools, and what it says of itself: `name` and `version`.
 
     Blocks; raises `DocumentError`.
     """
@@ -61,7 +61,7 @@ def list_tools_there(
 def look_at_server(
     site: Site, user: AbstractBaseUser | AnonymousUser
 ) -> tuple[OpenApiDocument, bool]:
-    """Keep what a server lists now, and return whether these are all of its tools.
+    """Store the tools of a server, and return whether these are all that it has.
 
     Blocks; raises `DocumentError`, and then only `unread_since` is changed.
     """
@@ -70,18 +70,18 @@ def look_at_server(
         listing, info = list_tools_there(site, user)
         offers = offers_of(listing.tools, site)
         if not offers:
-            # A list may be empty while a server starts: that ends no tool.
+            # A list may be empty while a server starts: no tool counts as gone then.
             raise DocumentError(_("%s lists no tools.") % site.title)
     except DocumentError:
         rows = OpenApiDocument.objects.filter(site=site.key, unread_since=None)
         rows.update(unread_since=timezone.now())
         raise
     if row is not None and not listing.is_complete:
-        # A tool that was not read need not be gone.
+        # The list was cut: a tool that was not read need not be gone.
         keys = {offer.key for offer in offers}
         offers += [each for key, each in offers_in(row).items() if key not in keys]
     if row is not None and row.title != site.title:
-        # The settings name it.
+        # The title comes from the settings.
         row.title = site.title
         row.save(update_fields=["title"])
     row = keep_offers(

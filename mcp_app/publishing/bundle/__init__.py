@@ -1,8 +1,7 @@
 """Servers and definitions as one reviewable file, from one site to another.
 
-`export_bundle` writes it, `read_bundle` takes nothing but what it says it is,
-`compare_bundle` shows what importing it would do, and `import_bundle` does that, all or
-nothing.
+`export_bundle` writes a file, `read_bundle` reads it strictly, `compare_bundle` shows
+what importing it would do, and `import_bundle` does that, all or nothing.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def needed_rights(
 ) -> dict[str, list[ComparedEntry]]:
     """Return the rights that a person needs, each with the entries that need it.
 
-    `behind` is for functions that something is made to run, `grant` for permissions
-    and for who may come in.  What stays as it is needs none.
+    `behind` is for changes of what a definition runs, `grant` for changes of who may
+    use something.  An entry that changes nothing needs no right.
     """
     rights: dict[str, list[ComparedEntry]] = {}
     for compared in comparison.entries:
@@ -74,7 +74,7 @@ def _rights_of_entry(compared: ComparedEntry, *, publish: bool) -> Iterator[str]
 def _content_changes(
     compared: ComparedEntry, *, publish: bool
 ) -> Iterator[tuple[Sequence[JsonObject], JsonObject]]:
-    """Yield what would be, each with what it may be without another right."""
+    """Yield each new content, and the contents that need no right beside it."""
     entry = compared.entry
     after = dict(entry.working)
     befores = [compared.before]
@@ -97,7 +97,7 @@ def _content_changes(
 
 @dataclass(frozen=True, slots=True)
 class ImportedRow:
-    """A row that was written; `version` is None where nothing was published."""
+    """A row that was written; `version` is None if nothing was published."""
 
     row: PublishedRow
     is_new: bool
@@ -119,10 +119,10 @@ def import_bundle(
 ) -> list[ImportedRow]:
     """Import a bundle as it was compared: all or nothing, in one transaction.
 
-    `looked_at` is the comparison's digest; where it is another one by now, `OutOfDate`
-    is raised.  Without it nobody's work is overwritten: `BundleConflict`.
-    `BundleRefused` is raised where an entry cannot be imported.  `allowed` may
-    refuse by raising, before anything is written.  `origin` names the file for people.
+    `looked_at` is the comparison's digest; if it has changed, `OutOfDate` is raised.
+    Without it, `BundleConflict` is raised if work would be overwritten.
+    `BundleRefused` is raised if an entry cannot be imported.  `allowed` may refuse by
+    raising, before anything is written.  `origin` names the file for people.
     """
     try:
         with transaction.atomic(using=router.db_for_write(Server)):
@@ -153,7 +153,7 @@ def import_bundle(
             raise overtaken_error() from error
         if is_busy(error):
             raise
-        # Databases have limits of their own, such as what one statement may bring.
+        # Databases have limits of their own, such as the size of a statement.
         message = _("The database refused the import. Nothing was imported: %(error)s")
         raise BundleRefused([message % {"error": error}]) from error
 
@@ -161,7 +161,7 @@ def import_bundle(
 def check_importable(
     comparison: Comparison, *, publish: bool, overwrite: bool = True
 ) -> None:
-    """Raise `BundleRefused` with all that stands in the way.
+    """Raise `BundleRefused` with all reasons against the import.
 
     `overwrite` says that somebody has looked at the conflicts.
     """
@@ -190,7 +190,7 @@ class _Importer:
     publish: bool
     origin: str
     keys: dict[Identity, int]
-    """The primary keys of rows: what is written adds its own."""
+    """The primary keys of rows; each row that is written adds its own."""
 
     def import_all(self) -> list[ImportedRow]:
         touched = self.comparison.entries_to_write(publish=self.publish)
@@ -252,7 +252,7 @@ class _Importer:
     def _publish_all(
         self, touched: Sequence[ComparedEntry]
     ) -> dict[PublishedRow, DefinitionVersion]:
-        """Publish all rows of one kind at once, as far as they have the same note."""
+        """Publish rows that have the same kind and the same note at once."""
         together: dict[tuple[type[PublishedRow], str], dict[Any, JsonObject]] = {}
         for each in touched:
             if each.publication is not None:
@@ -388,14 +388,14 @@ def _difference(difference: Difference) -> str:
     texts = difference.before, difference.after
     lines = [None if text is None else " ".join(text.split()) for text in texts]
     if lines[0] == lines[1]:
-        # They differ only in blanks or line breaks.
+        # The texts differ only in blanks or line breaks.
         lines = [None if text is None else pretty_text(text)[1:-1] for text in texts]
     before, after = _shortened_values(lines)
     return f"  {name}: {before} -> {after}"
 
 
 def _shortened_values(lines: Sequence[str | None]) -> Iterator[str]:
-    """Yield both, as far as a line shows them: long ones from where they differ."""
+    """Yield both values, cut to a line; long ones begin where they differ."""
     start = 0
     if any(line is not None and len(line) > MAX_VALUE_LENGTH for line in lines):
         same = common_start(*(line or "" for line in lines))

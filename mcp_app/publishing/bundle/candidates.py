@@ -84,7 +84,7 @@ def server_limits(server: Server) -> JsonObject:
 
 
 def server_demands(server: Server) -> Mapping[str, str]:
-    """Return what a server demands of whoever uses it, without what is empty."""
+    """Return what a server demands of its callers, without empty columns."""
     texts = {name: str(getattr(server, name)) for name in DEMANDS}
     return {name: value for name, value in texts.items() if value}
 
@@ -109,12 +109,12 @@ PrimaryKeys = Mapping[Identity, int]
 
 
 def without_choice(content: JsonObject) -> JsonObject:
-    """Return what of a content stands in columns of the row."""
+    """Return a server's content without its choice, which is in no column."""
     return {name: value for name, value in content.items() if name != CHOSEN}
 
 
 def naturally(content: JsonObject, keys: NaturalKeys) -> JsonObject:
-    """Return a server's content with natural keys; what is gone is left out."""
+    """Return a server's content with natural keys, without rows that are gone."""
     if CHOSEN not in content:
         return content
     chosen = dict(natural_choice(content[CHOSEN], keys))
@@ -132,7 +132,7 @@ def with_all_lists(content: JsonObject) -> JsonObject:
 def natural_choice(
     chosen: Mapping[str, Any], keys: NaturalKeys
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield each list of a choice with the natural keys of what is still there."""
+    """Yield each list of a choice with the natural keys of rows that still exist."""
     for name, model in CHOICES.items():
         key_of = keys[kind_of_model(model)]
         present_keys = [key_of[pk] for pk in chosen.get(name, ()) if pk in key_of]
@@ -153,7 +153,7 @@ def with_primary_keys(content: JsonObject, keys: PrimaryKeys) -> JsonObject:
 
 
 def chosen_in(content: JsonObject) -> Iterator[Identity]:
-    """Yield what a content with natural keys names."""
+    """Yield the rows that a content with natural keys chooses."""
     chosen = content.get(CHOSEN, {})
     for name, model in CHOICES.items():
         for key in chosen.get(name, ()):
@@ -161,7 +161,7 @@ def chosen_in(content: JsonObject) -> Iterator[Identity]:
 
 
 def primary_keys_in(content: JsonObject) -> Mapping[str, set[int]]:
-    """Return what a version's content names, by the kind of rows."""
+    """Return the primary keys that a version's content chooses, by kind."""
     chosen = content.get(CHOSEN, {})
     return {
         kind_of_model(model): set(chosen.get(name, ()))

@@ -1,6 +1,6 @@
 """What importing a bundle would do, entry by entry; nothing is written.
 
-What is compared is what would be saved and published, and it is judged as everywhere.
+It compares what would be saved and published, by the same rules as everywhere.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What publishing would do beside it: `number` is the version in the file.
+    """What publishing would change, too; `number` is the version in the file.
 
-    `problems` say why it cannot be.
+    `problems` say why it cannot be published.
     """
 
     number: int
@@ -77,9 +77,9 @@ class Publication:
 class ComparedEntry:
     """An entry beside the row that is here.
 
-    `row` is the row as it would be saved.  `before` is what stands here, {} for a new
-    row.  `problems` say why it cannot be imported at all; `judged` is of the working
-    copy.  `publication` is None where nothing would be published.
+    `row` is the row as it would be saved.  `before` is its content here, {} for a new
+    row.  `problems` say why it cannot be imported at all; `judged` are the findings of
+    the working copy.  `publication` is None if nothing would be published.
     """
 
     entry: Entry
@@ -107,7 +107,7 @@ class ComparedEntry:
         row, is_server = self.row, isinstance(self.row, Server)
         fields = {difference.field for difference in self.differences}
         if is_server and row.published and fields & {*WHO_COLUMNS}:
-            # No version keeps who may come in to a server: nothing brings it back.
+            # No version keeps who may use a server: no rollback restores that.
             yield _("The file would change who may come in.")
         if not fields or row.content_hash == row.served_hash():
             return
@@ -125,7 +125,7 @@ class ComparedEntry:
         return is_server and published is not None and row.published is None
 
     def outcome(self, *, publish: bool) -> Outcome:
-        """Return what becomes of it, with or without publishing."""
+        """Return what becomes of the entry, with or without publishing."""
         published = self.publication if publish else None
         if self.problems or (published is not None and published.problems):
             return Outcome.CANNOT
@@ -136,7 +136,7 @@ class ComparedEntry:
         return Outcome.SAME
 
     def obstacles(self, *, publish: bool) -> list[str]:
-        """Return why it cannot be imported, or not be published."""
+        """Return why it cannot be imported or, with `publish`, be published."""
         published = self.publication if publish else None
         problems = () if published is None else published.problems
         return list(dict.fromkeys([*self.problems, *problems]))
@@ -144,7 +144,7 @@ class ComparedEntry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A bundle beside this site; `only_here` counts what is left alone."""
+    """A bundle beside this site; `only_here` counts rows that it does not name."""
 
     bundle: Bundle
     entries: Sequence[ComparedEntry]
@@ -235,7 +235,7 @@ class _Comparer:
     def _content(
         self, row: PublishedRow, chosen: Mapping[str, list[str]]
     ) -> JsonObject:
-        """Return what stands in a row; a server's choice is told by natural keys."""
+        """Return the content of a row; a server's choice is in natural keys."""
         if not isinstance(row, Server):
             return row.working_content()
         return {**working_copy(row, chosen), **server_limits(row)}
@@ -262,7 +262,7 @@ class _Comparer:
     def _publication(self, row: PublishedRow, entry: Entry) -> Publication | None:
         published = entry.published
         if published is None or (isinstance(row, Server) and row.published is None):
-            # A file opens no address: people publish such a server themselves.
+            # An import opens no address: people publish such a server themselves.
             return None
         served, served_hash = {}, row.served_hash()
         if row.published is not None:
@@ -313,7 +313,7 @@ class _Comparer:
 
 
 def _with_version(entry: Entry, saved: JsonObject) -> Entry:
-    """Return an entry that publishes what is saved of it."""
+    """Return an entry whose working copy is what it publishes."""
     content = without_limits(saved) if entry.model is Server else saved
     version = PublishedContent(number=0, hash=hash_of(content), content=content)
     return replace(entry, published=version)

@@ -69,7 +69,7 @@ class PublishedContent:
     """The version that clients saw where the file was made.
 
     `hash` is the SHA-256 of `content` as it stands in the file; `created` is ISO 8601.
-    `number` is 0 if it is the working copy that is to be published.
+    `number` is 0 if the working copy is to be published.
     """
 
     number: int

@@ -47,8 +47,8 @@ from mcp_app.publishing.bundle.format import (
 )
 
 # -- shapes ----------------------------------------------------------------------------
-# One JSON Schema of a file.  `must` is our own member: the sentence for what does not
-# fit the schema that has it, or one within.
+# One JSON Schema of a file.  `must` is our own member: the sentence for a value that
+# does not fit the schema with this member, or a schema within.
 
 
 def _shape(must: str, **schema: Any) -> JsonObject:
@@ -259,17 +259,17 @@ def with_place(place: str, sentence: str) -> str:
 # -- reading ---------------------------------------------------------------------------
 
 LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
-"""A content may be as deep as everywhere, and stands a few levels below the top."""
+"""The usual depth of a content, and a few levels, because it is not at the top."""
 
 
-# A string, which is passed over, or the end of a document before another one.
+# A string, to be skipped, or the end of a document before another one.
 NEXT: Final = re.compile(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?|(\}\s*+)(?=\{)')
 
 
 def read_bundle(body: bytes) -> Bundle:
     """Return what a file holds; raises `BundleRefused` with all that is wrong.
 
-    What its values say is looked at only where all of them have the right shape.
+    The meaning of its values is checked only if all of them have the right shape.
     JSON documents one after another are one bundle.
     """
     return read_files({"": body})
@@ -428,7 +428,7 @@ def _text_problems(content: JsonObject, place: str) -> Iterator[str]:
 
 
 def _duplicate_entries(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield which entries have the key of another, or are published as another is."""
+    """Yield which entries have another one's key, or its published name or URI."""
     first_entries: dict[tuple[str, str, str], Entry] = {}
     for entry in entries:
         names = [("key", entry.kind, entry.key)]

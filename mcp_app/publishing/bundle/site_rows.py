@@ -1,4 +1,4 @@
-"""What is here of that which a bundle names: read in few queries, however many rows."""
+"""The rows here that a bundle names: read in few queries, however many there are."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOGETHER = 3
 
 
 class SiteRows:
-    """The rows that a bundle names, and those that stand in their way.
+    """The rows that a bundle names, and those that have their published names.
 
     With `lock` they stay as they are until the transaction ends.
     """

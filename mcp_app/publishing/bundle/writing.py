@@ -40,7 +40,7 @@ from mcp_app.publishing.bundle.format import (
 
 
 def everything() -> list[PublishedRow]:
-    """Return all servers and definitions that say something."""
+    """Return all servers and definitions; untouched overlays only if chosen."""
     servers, definitions = list(_server_rows()), list(_definitions())
     significant = [row for row in definitions if not says_nothing(row)]
     chosen = set(_offered_rows(servers, definitions)) - set(significant)
@@ -48,7 +48,7 @@ def everything() -> list[PublishedRow]:
 
 
 def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
-    """Return servers with what they offer; BundleRefused where one is not there."""
+    """Return servers with what they offer; BundleRefused if one does not exist."""
     wanted = list(dict.fromkeys(slugs))
     servers = {row.slug: row for row in _server_rows().filter(slug__in=wanted)}
     unknown = [slug for slug in wanted if slug not in servers]
@@ -60,7 +60,7 @@ def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
 
 
 def with_definitions(servers: Iterable[Server]) -> list[PublishedRow]:
-    """Return servers, and what they offer: as published, and by the working copies."""
+    """Return servers, and what they offer, as published and in their working copies."""
     rows = list(servers)
     return [*rows, *_offered_rows(rows, _definitions())]
 
@@ -75,7 +75,7 @@ def _definitions() -> Iterator[DefinitionRow]:
 
 
 def says_nothing(row: PublishedRow) -> bool:
-    """Whether it is an overlay that nobody touched: the code says all there is."""
+    """Whether it is an overlay that nobody touched, so that all of it is in code."""
     is_overlay = isinstance(row, DefinitionRow) and row.from_code
     return is_overlay and {row.content_hash, row.served_hash()} <= {NOTHING, ""}
 
@@ -153,7 +153,7 @@ def export_files(rows: Iterable[PublishedRow]) -> dict[str, bytes]:
 
 
 def _file_name(row: PublishedRow) -> str:
-    """Return a name that every file system takes, and tells from that of others."""
+    """Return a name that every file system takes, and that no other row has."""
     key = natural_key_of(row)
     if re.fullmatch("[a-z0-9_-]{1,64}", key):
         return key
@@ -162,7 +162,7 @@ def _file_name(row: PublishedRow) -> str:
 
 
 def _natural_keys(rows: Iterable[PublishedRow]) -> NaturalKeys:
-    """Return all natural keys, where a server among the rows chooses anything."""
+    """Return all natural keys, if a server among the rows chooses anything."""
     servers = [row for row in rows if isinstance(row, Server)]
     if not any(CHOSEN in each for row in servers for each in _working_and_served(row)):
         return {}
@@ -184,7 +184,7 @@ def _entry_json(row: PublishedRow, keys: NaturalKeys, published: bool) -> JsonOb
     content = naturally(served.read(), keys)
     entry["published"] = _published_json(served, content)
     if hash_of(working) != entry["published"]["hash"]:
-        # Most working copies equal the published content, which then stands alone.
+        # Most working copies equal the published content: then only that is written.
         entry["working"] = working
     return entry
 

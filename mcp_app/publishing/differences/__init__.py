@@ -1,7 +1,7 @@
 """What is different between two contents of a row, column by column, in words.
 
-Contents are the same only where their JSON is: what differs in a type, in the order of
-members, or in being empty instead of missing, is never shown as no difference.
+Contents are the same only if their JSON is.  Other types, another order of members, and
+an empty value instead of a missing one are differences, too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 def differences(before: ClientView, after: ClientView) -> list[Difference]:
     """Return what differs between two contents of a row, in the order of columns.
 
-    It is empty only where both are the same JSON.
+    It is empty only if both are the same JSON.
     """
     changes: list[Difference] = []
     for field in dict.fromkeys((*before.content, *after.content)):

@@ -1,4 +1,4 @@
-"""Which calls that one content of a row accepts are wrong for another one."""
+"""Which calls are right for one content of a row, and wrong for another one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
 
 
 _LEFT_OUT: Final = {"type": "object", "additionalProperties": True}
-"""What some keywords mean if they are left out."""
+"""The values that keywords have if they are left out."""
 
 
 def _takes_less(was: Any, now: Any) -> bool:
@@ -120,4 +120,4 @@ _NARROWER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "enum": _fewer_choices,
     "type": _fewer_types,
 }
-"""By keyword whether (old value, new value) takes less; others may, if they differ."""
+"""By keyword: whether a new value takes less.  For others each change may do so."""

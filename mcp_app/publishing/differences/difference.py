@@ -1,4 +1,4 @@
-"""One difference, and two values in words that differ where the values do."""
+"""One difference, and two different values in words that differ, too."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WORDS = re.compile(r"\s+|\S+\s*")
 
 
 class Piece(NamedTuple):
-    """A piece of a text, which the other text has or not."""
+    """A piece of a text, and whether the other text lacks it."""
 
     text: str
     is_changed: bool
 
 
 MAX_PAIRS_OF_WORDS: Final = 1_500**2
-"""Each word of a text may be compared with each of the other; that takes a second."""
+"""Longer texts are not compared word by word: so many pairs take a second."""
 
 
 def operations(
@@ -37,8 +37,8 @@ def operations(
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield the operations that change words, as `SequenceMatcher.get_opcodes` does.
 
-    What lies between the first and the last word that differ is one difference if it
-    is very long.
+    If the text from the first to the last word that differs is very long, it is one
+    difference.
     """
     start = common_start(before, after)
     end = common_start(before[start:][::-1], after[start:][::-1])
@@ -62,16 +62,16 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
 # -- difference ------------------------------------------------------------------------
 
 FEW_WORDS: Final = 2
-"""So few equal words between two changes join these into one."""
+"""If two changes have no more equal words between them, they are shown as one."""
 ABSENT: Final = object()
 """Stands for a member that is not there."""
 MALFORMED: Final = (AttributeError, KeyError, TypeError)
-"""What is raised if a value does not fit its column."""
+"""The errors that are raised if a value does not fit its column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`field` is a column, `part` what of it; None stands for "not there"."""
+    """`field` is a column, `part` a part of it; a value of None is "not there"."""
 
     field: str
     part: str
@@ -115,7 +115,7 @@ def is_same_json(old: object, new: object) -> bool:
 
 
 def changed_members(old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what differs between two objects, by name; ABSENT has no members."""
+    """Yield the members that differ, by name; ABSENT is an object without any."""
     before, after = ({} if each is ABSENT else each for each in (old, new))
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name, ABSENT), after.get(name, ABSENT)
@@ -132,7 +132,7 @@ def readable_value(value: object) -> str:
 
 
 def readable_pair(old: Any, new: Any) -> tuple[str | None, str | None]:
-    """Return two different values as people read them; as JSON if that is the same."""
+    """Return two different values in words; as JSON if the words are the same."""
     for words in (readable_value, jsonrpc.pretty_text):
         was, now = (None if each is ABSENT else words(each) for each in (old, new))
         if was != now:

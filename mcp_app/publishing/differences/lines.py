@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 EVENT_SCHEMAS: Final = ("input_schema", "payload_schema")
 CHANGES: Final = "changes"
-"""Stands for the columns of a tool's hints, which are one line."""
+"""Stands for all columns of a tool's hints, which make one line together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ClientView:
     description: Description | None = None
 
     def lines_of(self, field: str) -> list[Line]:
-        """Return what a column says; nothing where it is not there."""
+        """Return the lines of a column; none if the content does not have it."""
         if field not in self.content:
             return []
         if field == "config" and self.description is not None:
@@ -137,7 +137,7 @@ def _parameter_words(schema: Any, required: bool) -> str:
 
 
 def _value_words(schema: JsonObject) -> Iterator[str]:
-    """Yield the type of a value, its limits, and as JSON what has no words."""
+    """Yield the type of a value, its limits, and the other keywords as JSON."""
     rest = dict(schema)
     yield _type_words(rest)
     for keyword, label in _limits().items():
@@ -153,7 +153,7 @@ def _value_words(schema: JsonObject) -> Iterator[str]:
 
 
 def _type_words(schema: dict[str, Any]) -> str:
-    """Take what says the type of a value, and return it in words."""
+    """Remove the keywords for the type of a value, and return them in words."""
     name = schema.pop("type", "")
     form = schema.pop("format", "")
     if schema.get("enum") == [*PERIODS]:
