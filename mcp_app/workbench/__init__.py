@@ -1,4 +1,4 @@
-"""What staff and operators find out: try a definition, check a site, look at all of it.
+"""How staff and operators try a definition, check a site, and look at all of it.
 
 The pages of the admin and the commands show what these functions return.
 """

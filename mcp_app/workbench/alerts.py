@@ -1,7 +1,7 @@
 """What is told by signals and by mail: definitions that fail, and work that waits.
 
-Whoever writes the row of a thing first tells it.  Names are those of definitions:
-nothing is told that a caller sent.
+The process that first writes an alert's row sends it.  Names are those of definitions:
+an alert has no text that a caller sent.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mcp_app.workbench.viewer import MODELS, Viewer
 logger = logging.getLogger("mcp_app.workbench")
 
 DAY_S: Final = 24 * HOUR_S
-"""Waiting work is told once a day: it may wait for weeks."""
+"""Waiting work is announced once a day, because it may wait for weeks."""
 CALL_S: Final = 10_000 * DAY_S
-"""A call that waits for a person is told once."""
+"""A call that waits for a person is announced once."""
 
 
 def watch() -> None:
-    """Send all alerts that are due, in a thread of its own: mails may take long."""
+    """Send all alerts that are due; run it in a thread, because mails may take long."""
     try:
         signals = (tool_failing, work_waiting)
         if mcp_settings.alerts or any(signal.has_listeners() for signal in signals):
@@ -78,7 +78,7 @@ def tell_alerts(now: datetime) -> None:
 
 
 def _tell_approvals(now: datetime) -> None:
-    """Tell of calls that another person must approve, once for each newest one."""
+    """Announce calls that another person must approve, again after each new one."""
     tasks = Task.objects.still_open().filter(status=Status.APPROVAL)
     rows = list(tasks.order_by("pk").values_list("pk", "tool"))
     if not rows:

@@ -1,6 +1,6 @@
-"""Find: a call by its error number, what is called so, a person, or a token.
+"""Find a call by its error number, a definition by its name, a person, or a token.
 
-What a person may not view is not looked for, so nothing here tells that it exists.
+What the viewer may not view is not looked for, so nothing here tells that it exists.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PERSON: Final = "person"
 TOKEN: Final = str(AccessToken._meta.model_name)
 
 _NUMBER: Final = re.compile(
-    # It is a lookahead: a word before a number may look like its beginning.
+    # A lookahead, because a word before a number may look like the number's beginning.
     r"(?<![0-9a-z])(?=((?:[0-9a-f][ -]{0,3}){7}[0-9a-f])(?![0-9a-z]))"
 )
 _TOKEN: Final = re.compile(r"\b(?:mcp|app|key)_[A-Za-z0-9_-]+")
@@ -95,17 +95,17 @@ def find_hits(viewer: Viewer, text: str) -> list[Hit]:
 
 
 def query_text(text: str) -> str:
-    """Return what is looked for: no row has NUL, and some databases refuse it."""
+    """Return the text without NUL: no row has it, and some databases refuse it."""
     return " ".join(text.replace("\0", "")[:MAX_QUERY_LENGTH].split())
 
 
 def without_secrets(text: str) -> str:
-    """Return a text to be shown: of each token in it only its beginning."""
+    """Return a text for people: each token in it is cut to its beginning."""
     return _SECRET.sub(r"\1…", text)
 
 
 def has_secret(text: str) -> bool:
-    """Whether a token is in a text, and not only its beginning."""
+    """Whether a text has a whole token, and not only its beginning."""
     return _SECRET.search(text) is not None
 
 
@@ -113,7 +113,7 @@ def has_secret(text: str) -> bool:
 
 
 def error_numbers(text: str) -> list[str]:
-    """Return what may be the error numbers of a text: eight hexadecimal digits.
+    """Return possible error numbers in a text: eight hexadecimal digits each.
 
     Case does not matter, and there may be blanks or hyphens between the digits.
     """
@@ -163,7 +163,7 @@ def identities_like(viewer: Viewer, text: str) -> list[str]:
 def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
     """Return `MAX_HITS` rows whose name, title or URI has a text, exact names first.
 
-    Clients may still know a row by the name as which it was published.
+    The published name counts, too: clients know the row by it.
     """
     name = identity = "slug"
     if issubclass(model, DefinitionRow):
@@ -204,10 +204,10 @@ def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
 
 
 def spellings(text: str) -> list[str]:
-    """Return what `Lower` of a database may have made of a text, in whatever case.
+    """Return what a database's `Lower` may make of a text, in whatever case it is.
 
-    SQLite lowers the letters of ASCII alone: others may be as in a sentence, in a
-    title, or in capitals.
+    SQLite lowers only ASCII letters: other letters may be as in a sentence, in a title,
+    or in capitals.
     """
     cases = (text.lower(), text, text.capitalize(), text.title(), text.upper())
     written = (
@@ -226,7 +226,7 @@ def _contains_text(column: str, text: str) -> Q:
 
 
 def _person_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
-    """Yield who made calls, by the name that calls keep, and users by any name."""
+    """Yield people who made calls, by the name in the calls, and users by any name."""
     if not viewer.calls or len(text) > MAX_NAME_LENGTH:
         return
     users = [*_user_hits(text)] if viewer.users else []
@@ -262,7 +262,7 @@ def _user_hits(text: str) -> Iterator[Hit]:
 
 
 def _token_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
-    """Yield the tokens and apps that begin as something in the text does."""
+    """Yield the tokens and apps whose beginning is in the text."""
     # In logs, other words look like beginnings of tokens.
     words = _TOKEN.findall(text)
     prefixes = (

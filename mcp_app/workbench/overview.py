@@ -77,8 +77,8 @@ PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
 class RowCounts:
     """How many rows of a model there are, and how many are not as clients see them.
 
-    `begun` counts those that tell of a first step: the definitions that staff made and
-    published, or the servers that are published for everybody.
+    `begun` counts the rows of a site's first steps: definitions that staff made and
+    published, or servers that are published for everybody.
     """
 
     total: int = 0
@@ -104,8 +104,8 @@ class Hour:
 class Pace:
     """How often something was called and failed.
 
-    `durations` count its calls by the columns `to_1` to `longer`, the longest of which
-    took `longest_us`; `outcome` is how most of the failed ones ended.
+    `durations` count its calls by the columns `to_1` to `longer`; the longest call took
+    `longest_us`; `outcome` is how most of the failed calls ended.
     """
 
     kind: str
@@ -129,7 +129,7 @@ class Paces:
 class Clients:
     """How many sessions were used recently, and how many clients called without one.
 
-    `others` is None for who may not view calls.
+    `others` is None if the viewer may not view calls.
     """
 
     sessions: int
@@ -142,9 +142,9 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How the site does, as somebody may view it.
+    """How the site does, as far as the viewer may know it.
 
-    `rows` also counts tools and servers that may not be viewed: it says what was done.
+    `rows` also counts tools and servers that the viewer may not view.
     `tokens` are the counts of `token_counts`.  The calls are those since `since_ms`;
     `connected` says whether a client ever was.
     `undecided` says when each call began that waits for the viewer, the oldest first.
@@ -180,8 +180,8 @@ class Overview:
 def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overview:
     """Return how the site does; at most ten statements.
 
-    `processes` is how many live, `broken_here` the condition for the rows of a model
-    that they cannot serve.
+    `processes` is the number of live processes, `broken_here` the condition for the
+    rows of a model that they cannot serve.
     """
     rows = row_counts((*viewer.models, Tool, Server), broken_here)
     now = timezone.now()
@@ -204,7 +204,7 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         since_ms=since_ms,
         hours=hours,
         paces=read_paces(now) if hours else Paces(),
-        # Counters tell of clients that opened no session, however long ago.
+        # Counters also show clients that never opened a session.
         connected=was_connected or bool(hours) or CallStatistic.objects.exists(),
         late_tasks=Task.objects.late().count() if viewer.tasks else 0,
         failing_receivers=failing.count() if viewer.subscriptions else 0,
@@ -250,7 +250,7 @@ def row_counts(
 def _rows_with_places(
     model: type[PublishedRow], broken_here: RowsOf
 ) -> QuerySet[Any, Any]:
-    """Return all rows, `place` being that of their state in `PLACES`, or one more."""
+    """Return all rows; `place` is their state's index in `PLACES`, or its length."""
     rows: Any = model.rows().with_states(is_stopped(model)).order_by()
     broken = Q(reckoned_state=State.BROKEN) | (
         broken_here(model) & ~Q(reckoned_state=State.STOPPED)
@@ -290,15 +290,15 @@ def client_counts(viewer: Viewer, now_ms: int) -> tuple[Clients, bool]:
 
 
 def calling_clients(now_ms: int) -> list[CallingClient]:
-    """Return who made the newest calls of the last 15 minutes; not *Try it*."""
+    """Return who made the newest calls of the last 15 minutes, without *Try it*."""
     clients = Call.objects.clients(CallQuery(now_ms - RECENT_MS), NEWEST_CALLS)
     return [client for client in clients if client.principal != CONSOLE]
 
 
 def token_counts(viewer: Viewer, now: datetime) -> dict[str, int]:
-    """Count access tokens that the viewer sees and that end soon, `ending`; no apps.
+    """Count access tokens: `ending` that the viewer sees and that end soon, no apps.
 
-    All that let anybody in, apps too, are `usable`.
+    `usable` counts all tokens and apps that let somebody in.
     """
     usable = Q(revoked=None) & (Q(expires=None) | Q(expires__gt=now))
     ending = usable & Q(

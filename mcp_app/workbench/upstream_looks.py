@@ -1,6 +1,6 @@
-"""Other MCP servers are looked at again by themselves: one process of all does it.
+"""Looks at other MCP servers again from time to time: one process does it for all.
 
-What differs stands on their pages and at home.  Nothing is made, changed or published.
+Their pages and the home page show what differs.  Nothing is made or published.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mcp_app.workbench.alerts import Period
 logger = logging.getLogger("mcp_app.workbench")
 
 LOOK_S: Final = 600
-"""So often each server is looked at."""
+"""Seconds between two looks at a server."""
 
 
 def watch() -> None:
-    """Look at each server whose turn it is, in a thread that ends then."""
+    """Look at each server whose turn it is; it runs in a thread of its own."""
     if not upstream_sites():
         return
     try:
@@ -38,7 +38,7 @@ def watch() -> None:
 
 
 def look_at_servers(now: datetime) -> None:
-    """Look at each server that tools were taken of, once in `LOOK_S`."""
+    """Look at each server from which tools were taken, once in `LOOK_S`."""
     sites = upstream_sites()
     rows = OpenApiDocument.objects.defer("offers").select_related("read_by")
     for row in rows.filter(site__in=[*sites], imported__isnull=False).distinct():

@@ -1,4 +1,4 @@
-"""What a person may view. What their pages read is limited to it."""
+"""What a person may view; their pages read nothing else."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The doctor: what was seen of a site, as values; findings; and the lines to change."""
+"""Checks of a site: what was observed, as values; findings; and the lines to change."""

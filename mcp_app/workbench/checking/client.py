@@ -1,6 +1,6 @@
 """A plain HTTP client for probes: one address, no redirects, little time and room.
 
-Neither a proxy of the environment nor a file of passwords is asked.
+It uses no proxy of the environment, and no file of passwords.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def address_problem(url: str) -> str:
         return "it must begin with https:// or http://, and name a host."
     if not url.isascii() or not url.isprintable() or " " in url:
         return "it may have only characters of ASCII, and no spaces."
-    # Also if nothing follows them: a slash is added to the address.
+    # They are wrong even if nothing follows them: a slash is added to the address.
     if parts.username is not None or "?" in url or "#" in url:
         return "it must have no user name, no question mark and no #."
     return "the port 0 is none." if port == 0 else ""
@@ -77,7 +77,7 @@ def leads_back(url: str, location: str) -> bool:
 def better_address(url: str, location: str) -> str:
     """Return the address of the same server to which a redirect leads, or "".
 
-    A login has another path, and nobody is told to speak without TLS.
+    A redirect to another path, such as a login's, or to http gives "".
     """
     try:
         target = urljoin(url, location)
@@ -102,18 +102,18 @@ def public_line(url: str, slug: str) -> str:
 # -- credentials -----------------------------------------------------------------------
 # Whom `mcp_check` calls as, and where a token may be sent.
 #
-# A token that a wrong address gets is lost, and one that is sent in clear text is
-# everybody's.
+# If a wrong address gets a token, the token is lost.  If it is sent without TLS,
+# everybody can read it.
 
 GOOD_FOR: Final = timedelta(minutes=5)
-"""How long a token that is made for a check is good, if nothing ends it before."""
+"""How long a token for a check is good, if nothing ends it before."""
 NAME: Final = "mcp_check"
 
 
 def why_no_token(url: str, *, issued_here: bool) -> str:
     """Return why no token may be sent to an address, as a sentence; "" if one may.
 
-    One that is made here goes only to a host that the site names itself.
+    A token that is made here may go only to a host that the site names itself.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -132,7 +132,7 @@ def _is_site_host(netloc: str) -> bool:
     public = urlsplit(mcp_settings.public_url or "").hostname
     hosts = [*(mcp_settings.hosts or ()), *settings.ALLOWED_HOSTS]
     if settings.DEBUG and not settings.ALLOWED_HOSTS:
-        # Django itself uses these hosts then.
+        # Under DEBUG, Django itself allows these hosts.
         hosts += DEBUG_HOSTS
     if public is not None:
         hosts.append(f"[{public}]" if ":" in public else public)
@@ -143,7 +143,7 @@ def _is_site_host(netloc: str) -> bool:
 @contextmanager
 @sensitive_variables("token")
 def token_for(user: AbstractBaseUser, server: Server) -> Iterator[Secret]:
-    """Make a token of a user, which may read at one server; it ends afterwards."""
+    """Make a user's token that may read at one server, and end it afterwards."""
     row, token = token_issuance.issue_token(
         None,
         user=user,
@@ -177,7 +177,7 @@ class Failure(StrEnum):
     LARGE = "large"
     CUT = "cut"
     REDIRECT = "redirect"
-    """A browser tells of a redirect, but not where it leads."""
+    """A browser reports that it was redirected, but not where to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Reply:
     failure: Failure | None = None
     detail: str = ""
     clock_ms: int = 0
-    """When its first byte came, by the caller's clock; 0 if that does not count."""
+    """When its first byte came, by the caller's clock; 0 if it must not be compared."""
 
     @property
     def text(self) -> str:
@@ -278,7 +278,7 @@ class _Sending:
         )
 
     def _abort_connection(self) -> None:
-        """End the connection: a peer may send a byte a second for ever."""
+        """End the connection, because a peer may send a byte a second for ever."""
         self._late = True
         if self._socket is not None:
             with suppress(OSError):
@@ -293,7 +293,7 @@ class _Sending:
         port = parts.port or (443 if secure else 80)
         connection = http.client.HTTPConnection(host, port)
         connection.sock = self._open_connection(host, port, secure=secure)
-        # Without it the class would write one with the default port in it.
+        # Without this header the class would write one with the default port in it.
         headers = {"Host": parts.netloc.rpartition("@")[2], **request.headers}
         headers["Connection"] = "close"
         target = parts.path or "/"
@@ -307,7 +307,7 @@ class _Sending:
     def _open_connection(self, host: str, port: int, *, secure: bool) -> socket.socket:
         self._socket = plain = self._connect_any_address(host, port)
         if self._late:
-            # It was given up before it could be ended.
+            # The request was given up before the connection could be ended.
             plain.close()
             raise TimeoutError
         # The time to connect says nothing about the server.
@@ -325,9 +325,9 @@ class _Sending:
         return wrapped
 
     def _connect_any_address(self, host: str, port: int) -> socket.socket:
-        """Connect to the first address of a host that lets us.
+        """Connect to the first address of a host that accepts a connection.
 
-        All share the patience: behind an address that is silent may be a good one.
+        All share the patience: after a silent address there may be a good one.
         """
         end = self._start + self._request.patience
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -61,7 +61,7 @@ PEOPLE_KNOW: Final = (
 def findings_of_server(url: str, site: Site) -> list[Finding]:
     """Judge what a server lists for somebody with all rights; blocks.
 
-    If it is not served, nothing is found here: others say why.
+    If it is not served, nothing is returned: another check says why.
     """
     catalogs = Catalogs(mcp)
     catalogs.load_changes(ChangeReader().read_changes())
@@ -75,7 +75,7 @@ def findings_of_server(url: str, site: Site) -> list[Finding]:
 def directory_findings(
     server: ServerDefinition, tools: Sequence[ToolDefinition], url: str, site: Site
 ) -> list[Finding]:
-    """Return what reviewers would refuse; last what only people know.
+    """Return what reviewers would refuse, and last what people must check.
 
     `tools` are those of `tools/list`, and `url` is the public address of the server.
     """

@@ -20,7 +20,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is so, why it matters, and the line to change; `rule` names what was
+    """What is the case, why it matters, and the line to change; `rule` names what was
     looked at."""
 
     rule: str
@@ -43,7 +43,7 @@ def has_problem(findings: Iterable[Finding]) -> bool:
 
 MIB: Final = 1024 * 1024
 PATIENT_S: Final = 120
-"""Seconds for which a proxy waits, if a stream is not silent for longer."""
+"""Seconds that a proxy is to wait, unless a stream may be silent for longer."""
 
 
 class Proxy(StrEnum):
@@ -61,7 +61,7 @@ class Fault(StrEnum):
     SCHEME = "scheme"
     ADDRESS = "address"
     HEADER = "header"
-    """It removes a header; the line is the one to delete."""
+    """It removes a header; this line must be deleted."""
     REFUSALS = "refusals"
     BUFFERING = "buffering"
     COMPRESSION = "compression"
@@ -106,7 +106,7 @@ _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
         Proxy.APACHE: "ProxyTimeout {seconds}",
         Proxy.HAPROXY: "timeout server {seconds}s",
     },
-    # Apache does not apply its limit to what it passes on.
+    # Apache does not apply its limit to requests that it passes on.
     Fault.BODY: {Proxy.NGINX: "client_max_body_size {mebibytes}m;"},
 }
 
@@ -114,7 +114,7 @@ _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
 def proxy_from_header(server: str) -> Proxy | None:
     """Return the proxy that names itself in the header `Server`, None if none does.
 
-    HAProxy leaves the header of the server behind it as it is.
+    HAProxy passes on the header of the server behind it.
     """
     product = server.lower()
     matches = (each for each in Proxy if product.startswith(each.value.lower()))
@@ -130,10 +130,10 @@ def lines_for(
     body: int = 0,
     heartbeat: float = 0.0,
 ) -> str:
-    """Return the line that mends a fault; for an unknown proxy one of each, named.
+    """Return the line that mends a fault; for an unknown proxy, a line for each proxy.
 
-    `body` is the bytes that must be let through, `heartbeat` the seconds for which a
-    stream is silent.
+    `body` is the size in bytes that must be let through, `heartbeat` the seconds for
+    which a stream is silent.
     """
     values = {
         "host": host,

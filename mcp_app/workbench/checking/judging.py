@@ -47,13 +47,13 @@ from mcp_app.workbench.checking.observing import (
 )
 
 CLOSE_S: Final = 0.5
-"""Ticks that all come within this were collected: they are sent in a second."""
+"""The ticks are sent over a second: if they arrive closer, something collected them."""
 WAIT_S: Final = 2.0
-"""If a request waits so long beside another one, it has no worker."""
+"""If a request waits so long while another one is open, no worker was free."""
 APART_MS: Final = 2_000
-"""Clocks may differ by so much."""
+"""How much two clocks may differ."""
 DJANGOS_400: Final = ("Bad Request (400)", "DisallowedHost")
-"""How Django answers to a host that it does not allow; the latter under `DEBUG`."""
+"""How Django answers to a host that it does not allow; the second under `DEBUG`."""
 _REDIRECTS: Final = range(300, 400)
 _MAX_TEXT_LENGTH: Final = 200
 
@@ -64,14 +64,14 @@ class Site:
 
     slug: str = DEFAULT_SLUG
     hosts_line: str = ""
-    """What lets the endpoint answer to the host of the address; "" if it does."""
+    """The setting that lets the endpoint answer to this host; "" if it does already."""
     allowed_hosts_line: str = ""
-    """The same for Django, if the endpoint is a view."""
+    """The same setting for Django, if the endpoint is a view."""
     trusts_proxies: bool = False
     body: int = 0
     """Bytes that a body may have."""
     heartbeat: float = 0.0
-    """Seconds for which a stream is silent."""
+    """The longest time that a stream is silent, in seconds."""
     signs_in: bool = False
     """Whether somebody issues tokens for the server."""
 
@@ -93,7 +93,7 @@ class _Case:
         return self.parts.hostname or ""
 
     def reply_by_name(self, name: str) -> Reply | None:
-        """Return what came of a probe; None if nothing did, or others were there."""
+        """Return the reply to a probe; None without one, or if the server was busy."""
         reply = self.observations.replies.get(name)
         return None if reply is None or is_busy_reply(reply) else reply
 
@@ -117,9 +117,9 @@ def _problem(rule: str, what: str, why: str, line: str = "") -> Finding:
 
 
 def judge_observations(observations: Observations, site: Site) -> list[Finding]:
-    """Return what is found, in the order in which it is to be mended.
+    """Return the findings, in the order in which people should mend them.
 
-    Where the address does not lead to this site, nothing else can be said of it.
+    If the address does not lead to this site, nothing else is judged.
     """
     main = _main_reply(observations)
     report = read_report(main)
@@ -141,7 +141,7 @@ def has_answer(observations: Observations) -> bool:
 
 
 def report_in(observations: Observations) -> Report | None:
-    """Return what the server said of the first probe, None if it did not know it."""
+    """Return the server's report of the first probe; None if it sent none."""
     return read_report(_main_reply(observations))
 
 
@@ -207,7 +207,7 @@ def _describe_redirect(case: _Case, url: str, location: str) -> Finding:
 
 
 def _foreign_site_finding(case: _Case) -> Finding:
-    """Say what answers instead; a server that has lost its Host is ours."""
+    """Say what answers instead of this site; it may be this site without its Host."""
     main, status = case.main, case.main.status
     if status == HTTPStatus.MISDIRECTED_REQUEST:
         return _refused_host(case, case.site.hosts_line)
@@ -247,7 +247,7 @@ def _own_site_finding(case: _Case) -> Finding:
 
 
 def _refused_host(case: _Case, line: str) -> Finding:
-    """Say so with the line of the settings, else with that of the proxy."""
+    """Say that the host is refused: with the settings' line, or with the proxy's."""
     why = _(
         "The proxy does not pass on the Host, or the site's settings do not allow it."
     )
@@ -288,7 +288,7 @@ def _host_findings(case: _Case, report: Report) -> Iterator[Finding]:
 
 def _scheme_findings(case: _Case, report: Report) -> Iterator[Finding]:
     scheme = report.forwarded.get("x-forwarded-proto", report.scheme)
-    # Each proxy may add its own; Django looks at the first, which is the client's.
+    # Each proxy may add a scheme; Django looks at the first one, the client's.
     if case.is_secure and scheme.partition(",")[0].strip() != "https":
         why = _("The site takes the request for one without TLS, and may redirect it.")
         message = _("The scheme https is lost on the way.")
@@ -472,7 +472,7 @@ def _clock_skew_ms(report: Report, reply: Reply) -> int:
     process, database = report.clock_ms, report.database_ms
     apart = 0 if database is None else abs(database - process)
     if reply.clock_ms:
-        # The report may have been on its way for as long as the request took.
+        # The report may have been on its way as long as the whole request took.
         behind = reply.clock_ms - process - int(reply.seconds * 1000)
         apart = max(apart, process - reply.clock_ms, behind)
     return apart

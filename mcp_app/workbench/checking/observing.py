@@ -1,8 +1,8 @@
 """What was seen of a server through its address, as values.
 
 `observe_server` sends the probes itself; `observations_of_page` reads what a browser
-has seen of them. Who judges cannot tell the two apart, but for what a browser does not
-show.
+has seen of them.  For the rules both are the same, except that a browser does not show
+everything.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Observations:
     url: str
     replies: Mapping[str, Reply]
     body: int = 0
-    """Bytes that the probe of a large body has sent."""
+    """Bytes that the probe with a large body has sent."""
     by_browser: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a server said of a probe; see `transports.http.probe`."""
+    """What a server reported of a probe; see `transports.http.probe`."""
 
     host: str
     scheme: str
@@ -106,7 +106,7 @@ def observe_server(
     asking = _Asking(url, server, tls)
     replies = {Probe.TICKS.value: asking.send_probe(Probe.TICKS)}
     if read_report(replies[Probe.TICKS]) is None:
-        # Another site gets no more tickets of this one, and no large body.
+        # It may be another site: send it no more of our tickets, and no large body.
         return Observations(url, replies)
     replies[SLASH] = asking.send_probe(Probe.BODY, url=with_other_slash(url))
     replies[Probe.REFUSAL] = asking.send_probe(Probe.REFUSAL)
@@ -161,7 +161,7 @@ class _Asking:
         begun = threading.Event()
         with ThreadPoolExecutor(1) as pool:
             open_request = pool.submit(self.send_probe, Probe.HOLD, begun=begun.set)
-            # If something buffers it, its first byte comes at its end.
+            # If a proxy buffers the answer, its first byte comes only at the end.
             begun.wait(_HEADSTART_S)
             beside = self.send_probe(Probe.BODY)
             return {BESIDE: beside, Probe.HOLD.value: open_request.result()}
@@ -193,7 +193,7 @@ class _PageReply(BaseModel, strict=True):
 def observations_of_page(raw: object, url: str, body: int) -> Observations:
     """Read what the script of a page has seen of its probes; raise `Unreadable`.
 
-    `raw` is what JSON has of it: at most `MAX_PAGE_BYTES` bytes.
+    `raw` is the value of its JSON, which had at most `MAX_PAGE_BYTES` bytes.
     """
     if not isinstance(raw, dict) or not raw.keys() <= set(NAMES):
         raise Unreadable(f"The page may send answers of these alone: {NAMES}.")
@@ -219,7 +219,7 @@ def _parse_reply(name: str, raw: object) -> Reply:
 
 
 def read_stream(reply: Reply) -> Stream:
-    """Return what a stream of a probe has said, and when."""
+    """Return what the stream of a probe has said, and when."""
     report, ticks, ended, rest = None, [], False, ""
     for part in reply.parts:
         *events, rest = (rest + part.text).split("\n\n")
@@ -232,7 +232,7 @@ def read_stream(reply: Reply) -> Stream:
 
 
 def read_report(reply: Reply) -> Report | None:
-    """Return what a server said of a probe, None if it did not know it."""
+    """Return a server's report of a probe; None if it sent none."""
     if reply.headers.get("content-type", "").startswith("text/event-stream"):
         return read_stream(reply).report
     return _parse_report(_parse_object(reply.text))
@@ -251,13 +251,13 @@ def is_busy_reply(reply: Reply) -> bool:
 
 
 def is_message(reply: Reply) -> bool:
-    """Whether an answer is one of a server of MCP, but none to a probe."""
+    """Whether an answer is from an MCP server that does not know probes."""
     bearer = reply.headers.get("www-authenticate", "").startswith("Bearer")
     return bearer or _parse_object(reply.text).get("jsonrpc") == "2.0"
 
 
 def host_of_netloc(netloc: str) -> str:
-    """Return a host without its port, in lower case; "" for what is none."""
+    """Return a host without its port, in lower case; "" if the text is no host."""
     try:
         return urlsplit(f"//{netloc}").hostname or ""
     except ValueError:
@@ -265,7 +265,7 @@ def host_of_netloc(netloc: str) -> str:
 
 
 def port_of_netloc(netloc: str, *, secure: bool) -> int | None:
-    """Return the port that a Host means; None for what is none."""
+    """Return the port that a Host means; None if the text is no host."""
     try:
         return urlsplit(f"//{netloc}").port or (443 if secure else 80)
     except ValueError:
@@ -273,7 +273,7 @@ def port_of_netloc(netloc: str, *, secure: bool) -> int | None:
 
 
 def _parse_report(value: JsonObject) -> Report | None:
-    """Read a report of this release; None if it is none."""
+    """Read a report; None if it is not one of this release."""
     if value.get("mcp_probe") != 1 or "probe" not in value:
         return None
     try:

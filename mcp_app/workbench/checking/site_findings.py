@@ -49,7 +49,7 @@ _MAX_TEXT_LENGTH = 300
 DOCUMENTS = "documents"
 """The rule of findings about documents of programs that sign in."""
 TRIED_DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
-"""The id of a program that many people use: if it can be had, so can others."""
+"""The id of a much used program: if its document can be read, so can others."""
 
 
 def site_at_address(url: str, server: Server) -> Site:
@@ -72,7 +72,7 @@ def site_at_address(url: str, server: Server) -> Site:
 
 
 def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
-    """Return the setting with a host more, "" if it has it already."""
+    """Return the setting with this host added; "" if it has the host already."""
     if validate_host(domain, hosts):
         return ""
     # This line would remove the hosts that another setting adds.
@@ -80,7 +80,7 @@ def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
 
 
 def server_findings(server: Server) -> list[Finding]:
-    """Return why clients get nothing of a server, and whether new ones can sign in."""
+    """Return why a server gives clients nothing, and whether new ones can sign in."""
     rule = "server"
     findings = [*_document_findings(server)]
     if server.published_id is None:
@@ -123,10 +123,10 @@ def _document_findings(server: Server) -> Iterator[Finding]:
 
 
 def process_findings() -> list[Finding]:
-    """Return what is found of live processes, the settings and the doorbell.
+    """Return the findings about live processes, the settings and the doorbell.
 
-    Processes should run the same code with the same keys; of the settings it is what
-    `check --deploy --tag mcp --database` says.
+    Processes should run the same code with the same keys.  The findings about settings
+    are those of `check --deploy --tag mcp --database`.
     """
     try:
         processes = [*_processes()]
@@ -172,7 +172,7 @@ def _processes() -> Iterator[Finding]:
 
 
 def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
-    """Yield that tasks wait and nobody runs them; a queue has time to take them."""
+    """Yield a finding if tasks wait and nobody runs them; a queue may take a while."""
     tasks = Task.objects.late() if has_queue() else Task.objects.waiting()
     count = tasks.count()
     if count and not any(report.places or report.tasks for report in reports):
@@ -215,7 +215,7 @@ def _system_checks() -> Iterator[Finding]:
     reported = [message for message in messages if not message.is_silenced()]
     for each in reported:
         grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
-        # It is not cut: the line to change may be at its end.
+        # The text is not cut: the line to change may be at its end.
         what, why = visible(str(each.msg), None), visible(each.hint or "", None)
         yield Finding(str(each.id or "check"), grade, what, why)
     if not reported:
@@ -233,11 +233,11 @@ def _doorbell_findings() -> Iterator[Finding]:
 # -- revisions -------------------------------------------------------------------------
 # A short conversation in each revision: does it begin, list, and open a stream?
 #
-# No tool is called.  What a session was opened for is closed again.
+# No tool is called.  Each session that was opened is closed again.
 
 CLIENT: Final = {"name": "mcp_check", "version": VERSION}
 LISTS: Final = ("tools", "resources", "prompts")
-"""Capabilities with a list, of which the first is asked for."""
+"""Capabilities with a list; the list of the first one that is offered is read."""
 STREAM: Final = "a stream"
 _JSON: Final = {
     "Content-Type": "application/json",
@@ -257,7 +257,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """Speaks to one server; `shown` are headers with the credential, or nothing."""
+    """Speaks to one server; `shown` are headers with the credential, if any."""
 
     url: str
     tls: ssl.SSLContext
@@ -373,7 +373,7 @@ def _stream_step(revision: Revision, reply: Reply) -> Step:
 
 
 def judge_revisions(steps: Sequence[Step], *, has_token: bool = False) -> list[Finding]:
-    """Return what is found: one finding for each step that failed, or a good one."""
+    """Return one finding for each step that failed, or one that all is well."""
     rule = "revisions"
     failed = [step for step in steps if step.result is None]
     statuses = {each.reply.status for each in failed}

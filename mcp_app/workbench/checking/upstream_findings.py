@@ -1,4 +1,4 @@
-"""Whether the other MCP servers answer whose tools are offered here."""
+"""Whether the other MCP servers answer, whose tools are offered here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcp_app.workbench.checking.findings import Finding, Grade
 
 
 def upstream_findings(user: AbstractBaseUser | None) -> Iterator[Finding]:
-    """Yield one for each server of the settings; blocks, and asks each of them."""
+    """Ask each server of the settings, and yield a finding for each; blocks."""
     for site in upstream_sites().values():
         try:
             listing, _info = list_tools_there(site, user or AnonymousUser())

@@ -1,1 +1,1 @@
-"""Staff try a definition: as any client of any revision, and as whom they choose."""
+"""Staff try a definition: as a client of any revision, and as a caller they choose."""

@@ -37,7 +37,7 @@ class Attempt:
 
     @property
     def is_real(self) -> bool:
-        """Whether what it changes stays changed."""
+        """Whether its changes are kept."""
         return self.effect is not Effect.NOTHING and not self.is_dry
 
 
@@ -63,7 +63,7 @@ def _refusal_as_another(attempt: Attempt) -> str:
     if attempt.is_working_copy:
         return _("Only the published version is run as somebody else.")
     if not attempt.only_reads and not attempt.is_superuser:
-        # E-mails and calls of other sites are not undone.
+        # A dry run does not undo e-mails and calls of other sites.
         return _("Only what reads is run as somebody else.")
     may_stay = attempt.only_reads and attempt.effect is not Effect.DATABASE
     if attempt.is_real and not may_stay:

@@ -1,13 +1,13 @@
 """Runs user code so that nothing of it is left in the databases.
 
-`DryRunUserCode` stands for `adapters.user_code` while one request is tried.  Whatever
-is called runs in a thread of the pool, an async function on a loop of its own there,
-inside a transaction on each database of the site, which is rolled back at the end.
+`DryRunUserCode` replaces `adapters.user_code` while one request is tried.  Each
+function runs in a thread of the pool, an async one on a loop of its own there, inside a
+transaction on each database of the site, which is rolled back at the end.
 
-Not undone is what is not in these transactions: e-mail, files, caches, tasks, calls of
+What is outside these transactions is not undone: e-mail, files, caches, tasks, calls of
 other sites, tables without transactions, numbers of sequences, what the site's context
-managers do around calls, and **all that threads write which the function starts**:
-they have connections of their own.
+managers do around calls, and **what threads write that the function starts**: they have
+connections of their own.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ Entries = TypeVar("Entries", bound=Entry[Any, Any])
 logger = logging.getLogger("mcp_app.workbench")
 
 GRACE_S: Final = 0.25
-"""So long a function that is cancelled may end by itself: then its connections are cut,
-and nobody could say any more whether it had committed."""
+"""How long a cancelled function may end by itself.  Then its connections are cut, after
+which nobody can say whether it had committed."""
 NO_DATABASE: Final = "django.db.backends.dummy"
 """The engine of an alias that a site leaves empty."""
 
 
 def limit_time(entry: Entries, limits: Limits) -> Entries:
-    """Return an entry that has no more time than a dry run."""
+    """Return an entry whose time is at most that of a dry run."""
     definition = entry.definition
     seconds = min(definition.timeout or limits.tool_timeout, limits.dry_run)
     return replace(entry, definition=replace(definition, timeout=seconds))
@@ -64,9 +64,9 @@ def limit_time(entry: Entries, limits: Limits) -> Entries:
 class DryRunUserCode:
     """User code whose changes are undone, and the topics that it would announce.
 
-    One is for one request at a time: `current_outcome` is that of the last function
-    that ran. Questions are asked inside the transactions, so nobody must have to wait
-    for the answer.  Code of ours that the loop awaits is not undone: it uses no
+    An instance is for one request at a time: `outcome` is that of the last function
+    that ran.  Questions are asked inside the transactions, so their answers must be
+    there already.  Code of ours that the loop awaits is not undone: it uses no
     database.
     """
 
@@ -97,7 +97,7 @@ class DryRunUserCode:
         arguments: dict[str, object],
         convert: Callable[[object], Value],
     ) -> Value:
-        """Run it in a thread and convert its result there, and undo what it wrote.
+        """Run it in a thread, convert its result there, and undo what it wrote.
 
         Raises `Unavailable` if a database cannot be reached; nothing is run then.
         """
@@ -123,7 +123,7 @@ class DryRunUserCode:
         return DryRunUserCode(self._user_code.inside(manager), self._limits)
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
-        """Whether it may be awaited directly: never, it needs its transactions."""
+        """Whether it may be awaited directly: never, because it needs transactions."""
         return False
 
     async def call(self, run: Run, function: Callable[[], Value]) -> Value:
@@ -146,7 +146,7 @@ class DryRunUserCode:
 
 
 class _Run:
-    """One function that runs: what its thread does, and what the loop may ask."""
+    """One run of a function: what its thread does, and what the loop may ask."""
 
     def __init__(self, run: Run, limit: float) -> None:
         self._run = run
@@ -222,7 +222,7 @@ class _Run:
                 raise
 
     def _begin_to_leave(self) -> None:
-        # An interrupt that comes now would meet the rollback.
+        # An interrupt that comes now would hit the rollback.
         with self._lock:
             self._is_leaving = True
 
@@ -232,7 +232,7 @@ class _Run:
             self._seconds = time.monotonic() - self._began
         for transaction in self._transactions:
             if transaction.is_cut:
-                # Another thread cuts it, perhaps only now.
+                # Another thread may be about to cut this connection.
                 transaction.close()
             if self._statements.are_over and transaction.ending is Ending.COMMITTED:
                 # Nobody waits for the result any more.
@@ -278,14 +278,14 @@ class _Run:
             self._cutting.cancel()
 
     async def wait_until_settled(self) -> None:
-        """Wait until it has ended, or surely does not hear that it shall."""
+        """Wait until it has ended, or long enough to know that it goes on."""
         if self._is_begun:
             with suppress(TimeoutError):
                 async with asyncio.timeout(2 * GRACE_S):
                     await self._done.wait()
 
     def current_outcome(self) -> DryRunOutcome:
-        """Return the outcome, or that of now if it still runs."""
+        """Return the outcome; if the function still runs, the outcome so far."""
         with self._lock:
             seconds = self._seconds
             if seconds is None:

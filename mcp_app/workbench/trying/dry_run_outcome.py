@@ -18,13 +18,13 @@ class Ending(Enum):
 
     UNDONE = "undone"
     COMMITTED = "committed"
-    """Its savepoint is gone, while the connection is open."""
+    """Its savepoint is gone, although the connection is open."""
     BESIDE = "beside"
     """The function opened a connection of its own to the database."""
     LOST = "lost"
     """The function closed the connection, or the database ended the transaction."""
     CUT = "cut"
-    """The time was up, or nobody waited any more."""
+    """The connection was cut, because time was up or nobody waited any more."""
     STILL_OPEN = "held"
     """No other thread can end it; it will be rolled back in its own."""
     UNREACHABLE = "unreachable"
@@ -32,7 +32,7 @@ class Ending(Enum):
 
 
 class Remark(Enum):
-    """A further remark, such as why it fails only in a dry run."""
+    """A further remark, such as why a function fails only in a dry run."""
 
     DURABLE = "durable"
     ABORTED = "aborted"
@@ -116,7 +116,7 @@ class DryRunOutcome:
         return _HARMLESS.issuperset(self.endings.values())
 
     def sentences(self) -> list[str]:
-        """Return what to tell, in the language that is active."""
+        """Return the sentences for people, in the active language."""
         sentences = [
             _ending_sentence(ending, alias) for alias, ending in self.endings.items()
         ]
@@ -140,7 +140,7 @@ _HARMLESS: Final = frozenset({Ending.UNDONE, Ending.UNREACHABLE})
 
 
 def unreachable(alias: str) -> str:
-    """Return the error of a dry run that lacks a database."""
+    """Return the error of a dry run that cannot reach a database."""
     return _ending_sentence(Ending.UNREACHABLE, alias)
 
 
@@ -161,7 +161,7 @@ _WORDS: Final = {
 
 
 def remark_on(error: BaseException) -> Remark | None:
-    """Return the remark on an error that only a dry run has."""
+    """Return the remark on an error that occurs only in a dry run."""
     if isinstance(error, Error):
         if getattr(error.__cause__, "sqlstate", None) == _ABORTED:
             return Remark.ABORTED

@@ -1,4 +1,4 @@
-"""What a client sees of a server: its lists, page by page, as any client reads them."""
+"""What a client sees of a server: its lists, read page by page as any client does."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ LISTS: Final = (
     ("templates", "resources/templates/list", "resourceTemplates", "uriTemplate"),
     ("events", "events/list", "events", "name"),
 )
-"""The catalog's name, the method, its member with the items, what names an item."""
+"""Catalog's name, method, member with the items, and member that names an item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One item of a list; `key` is that of its row, None if it has none.
 
-    `only_reads` tells of a tool what its hints say.
+    `only_reads` is what the hints of a tool say.
     """
 
     identity: str
@@ -75,7 +75,7 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
                     async for listed in listed_items(client, method, member)
                 ]
                 for name, method, member, identity in LISTS
-                # Without event types a server lacks the method.
+                # A server without event types does not have the method.
                 if name != "events" or has_events
             }
         )
@@ -96,7 +96,7 @@ async def listed_items(
     for _ in range(MAX_PAGES):
         answer = json.loads(await client.send_request(method, params))
         if "error" in answer:
-            # There may be too many requests: a list that was not read is not empty.
+            # The rate limit may refuse it: a list that was not read is not empty.
             raise NoList(answer["error"]["message"])
         result = answer["result"]
         for each in result.get(member, []):

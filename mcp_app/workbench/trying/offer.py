@@ -1,4 +1,4 @@
-"""What is offered to one trial: the working copy, and nothing in place of a row."""
+"""What is offered to one trial: the working copy, or one row and no other."""
 
 from __future__ import annotations
 
@@ -45,12 +45,11 @@ class WorkingCopy:
         return cls(stored_definition(row), demands)
 
     def catalog_overlay(self, catalogs: Catalogs) -> Callable[[Catalog], Catalog]:
-        """Return what puts it into a catalog instead of what is published.
+        """Return a function that puts it into a catalog instead of what is published.
 
-        Raises `KindError` if it cannot be served.  It demands what it demands itself
-        and what the published version does, wherever that is offered: an edit that
-        nobody has published takes no demand away.  A stop of the definition itself
-        does not hold it, others do.
+        Raises `KindError` if it cannot be served.  The demands of the published version
+        hold beside its own: an edit that nobody has published takes no demand away.
+        Stops of the definition itself do not hold it; other stops do.
         """
         name, entry = catalogs.entry_of(self.stored)
         demands = entry.definition.demands.combined_with(self.demands)
@@ -62,7 +61,7 @@ def _with_working_copy(
     catalog: Catalog, name: str, entry: Entry[Any, Any], catalogs: Catalogs
 ) -> Catalog:
     entries = (*catalog.offered[name], *catalog.stopped.get(name, {}).values())
-    # The server's entries of the same row, stopped or not.
+    # The server's entries of this row, stopped or not.
     changes: dict[str, Entry[Any, Any] | None] = {
         each.identity: None for each in entries if each.key == entry.key
     }
@@ -79,8 +78,8 @@ def servers_for(
 ) -> list[ServerDefinition]:
     """Return the published servers, those that offer the row first.  Blocks.
 
-    Among them those come first that let the person in, which `admits` says; public ones
-    come last, because nobody is asked there who they are.
+    Among these, servers that let the person in (`admits`) come first; public ones come
+    last, because nobody is asked there who they are.
     """
     content = row.working_content() if row.published is None else row.published.read()
     key, tags = (row.kind_of_row, str(row.pk)), tags_of(content)
@@ -97,7 +96,7 @@ def servers_for(
 class TriedRow:
     """A row by its key.
 
-    What code declares is offered without a key until its row has more to say.
+    A definition in code has no key in catalogs until its row changes something.
     """
 
     key: Key
@@ -120,7 +119,7 @@ class TriedRow:
                 % {"name": first.definition.name}
             )
         for name, entry in rest:
-            # It would answer callers who may not see the first one.
+            # This entry would answer callers who may not see the first one.
             removals = {name: {entry.identity: None}}
             catalog = catalog.with_changes(removals, removals)
         return catalog
@@ -129,7 +128,7 @@ class TriedRow:
         self, entry: Entry[Any, Any], catalog: Catalog, name: str
     ) -> bool:
         if entry.key is None and self.from_code:
-            # A tool that searches has no key either, but comes from no row.
+            # Our tools that search have no key either, but belong to no row.
             stopped = catalog.stopped.get(name, {}).values()
             return any(each is entry for each in (*catalog.offered[name], *stopped))
         return entry.key == self.key
@@ -138,7 +137,7 @@ class TriedRow:
 def answering_entries(
     catalog: Catalog, method: str, params: JsonObject
 ) -> Iterator[tuple[str, Entry[Any, Any]]]:
-    """Yield the list and the entry of all that may answer, the first one first."""
+    """Yield the list and the entry of all that may answer, in the order of trial."""
     if method == "resources/read":
         for match in catalog.matches_of_uri(str(params.get("uri", ""))):
             is_template = isinstance(match.entry, TemplateEntry)

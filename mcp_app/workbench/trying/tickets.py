@@ -1,4 +1,4 @@
-"""A run that may not happen twice: its page carries a ticket that is good for one."""
+"""A run that may not happen twice: its page has a ticket, which is good for one run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new_ticket(user: object, row: DefinitionRow) -> str:
 def claim_ticket(text: str, user: object, row: DefinitionRow) -> datetime | None:
     """Use a ticket; None if that is the first time, else when it was used.
 
-    What it writes is committed before this returns, if no transaction is open.
+    If no transaction is open, the use is committed before this returns.
     Raises `NoTicket`.  Blocks.
     """
     try:

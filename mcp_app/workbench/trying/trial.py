@@ -1,4 +1,4 @@
-"""One trial: a request of a client, from whoever was chosen, and what came of it."""
+"""One trial: a client's request as a chosen caller, and what came of it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ RANDOM: Final = frozenset({"_meta", "elicitationId"})
 class Plan:
     """What is tried.
 
-    `answers` are the results of questions, by `Question.key`.  Without `streams` only
-    the answer reaches the client.  Without `row` any definition may answer.
+    `answers` are the results of questions by `Question.answer_key`.  Without `streams`
+    only the answer reaches the client.  Without `row` any definition may answer.
     """
 
     server: str
@@ -58,9 +58,9 @@ class Plan:
     answers: Mapping[str, JsonObject] = field(default_factory=dict)
     streams: bool = True
     is_dry: bool = False
-    """Whether what it changes in this site's databases is undone."""
+    """Whether its changes in this site's databases are undone."""
     is_task: bool = False
-    """Whether it becomes a task, which a process that has a place runs."""
+    """Whether it becomes a task, which any process that runs tasks may run."""
     topic: str = ""
     """The topic of an event type: the poll tells of its latest events."""
 
@@ -78,7 +78,7 @@ class Question:
 
     @property
     def answer_key(self) -> str:
-        """What finds the answer, the next time that it is asked."""
+        """The key of the answer when the question is asked again."""
         params = {key: each for key, each in self.params.items() if key not in RANDOM}
         content = jsonrpc.canonical([self.method, params, self.name])
         return sha256(content).hexdigest()
@@ -86,10 +86,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of it; times are in milliseconds.
+    """What came of a plan; times are in milliseconds.
 
-    `refused` is the HTTP status with which clients are turned away, 0 if they are not;
-    `reason` then says why, and so it does for a working copy that cannot run.
+    `refused` is the HTTP status with which clients are turned away, 0 if they are not.
+    `reason` says why, or why a working copy cannot run.
     """
 
     messages: tuple[Message, ...] = ()
@@ -107,7 +107,7 @@ class Trial:
     refused: int = 0
     reason: str = ""
     occurrences: int = 0
-    """How many events of the type were looked at."""
+    """How many events of this type were looked at."""
     dry_run: DryRunOutcome | None = None
     """The outcome of the changes; None if they stay."""
 
@@ -125,13 +125,13 @@ class Trial:
 
     @property
     def task_id(self) -> str:
-        """The public id of the task that it has become, "" for none."""
+        """The public id of the task that the call became, "" for none."""
         task: JsonObject = self.result.get("task", self.result)
         return task.get("taskId", "") if self.outcome is Outcome.TASK else ""
 
 
 def is_rejected(method: str, answer: JsonObject) -> bool:
-    """Whether an answer refuses a model's answer: no result can say that."""
+    """Whether the person refused to answer for a model: its result cannot say so."""
     return method == SAMPLING and "action" in answer
 
 
@@ -139,7 +139,7 @@ Observe = Callable[[Message], object]
 
 
 async def run_trial(plan: Plan, observe: Observe = lambda message: None) -> Trial:
-    """Try it, on the loop of the process; `observe` sees each message as it comes.
+    """Try a plan on the loop of the process; `observe` gets each message as it comes.
 
     If this is cancelled, so is the call.
     """
@@ -177,7 +177,7 @@ class _Run:
 
     def create_client(self, current: Process) -> InProcessClient:
         plan = self._plan
-        # Without places of its own it only stores tasks.
+        # This runner has no places: it only stores tasks.
         tasks = TaskRunner(current, "") if plan.is_task else None
         adapters = replace(current.adapters, tasks=tasks)
         copy, put_copy = plan.copy, None
@@ -209,7 +209,7 @@ class _Run:
         plan, latest = self._plan, list[Occurred]()
         if plan.topic:
             outbox = process().events
-            # Events that were just written get their numbers now.
+            # So events that were just written get their numbers now.
             outbox.mark_stale()
             await outbox.current_state(plan.topic)
             latest = [*await outbox.load_latest(plan.topic, LATEST_EVENTS)]

@@ -1,7 +1,7 @@
 """A transaction on one database that always ends with a rollback.
 
-Two things see code that commits by itself: the guard over its statements, and a
-savepoint, which is gone at the end if something got past the guard.
+Two means detect code that commits by itself: the guard, which looks at its statements,
+and a savepoint, which is gone at the end if a commit got past the guard.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mcp_app.workbench.trying.dry_run_outcome import Ending
 # -- committing statements -------------------------------------------------------------
 # Which SQL statements end a transaction, as their first words say.
 #
-# A text may hold several, where the driver takes them.  What no text shows is left to
-# the savepoint (`trial_transaction`): a procedure that commits, or the driver's method.
+# A text may hold several statements, if the driver takes them.  Commits that no text
+# shows, by a procedure or the driver's method, are left to the savepoint.
 
 _ENDING: Final = (
     r"COMMIT|END|BEGIN|START|PREPARE|ABORT"
@@ -39,7 +39,7 @@ _IMPLICIT: Final = (
     r"|LOAD\s+INDEX|OPTIMIZE|REPAIR|RESET|STOP|CHANGE"
     r"|ANALYZE\s+(?:(?:NO_WRITE_TO_BINLOG|LOCAL)\s+)?TABLE"
 )
-"""Statements before which MySQL and MariaDB commit, and those that run such a text."""
+"""Statements before which MySQL and MariaDB commit, and those that run other texts."""
 _WITHOUT_DDL: Final = re.compile(rf"(?:{_ENDING})\b", re.IGNORECASE)
 _WITH_DDL: Final = re.compile(rf"(?:{_ENDING}|{_IMPLICIT})\b", re.IGNORECASE)
 _READING: Final = re.compile(
@@ -65,8 +65,8 @@ _MYSQL_APART: Final = re.compile(
 def committing_words(sql: str, vendor: str) -> str:
     """Return the words by which a text would end a transaction, "" without any.
 
-    `vendor` is that of Django's connection.  On others than SQLite and PostgreSQL the
-    statements count that MySQL commits before.
+    `vendor` is that of Django's connection.  On databases other than SQLite and
+    PostgreSQL, the statements count before which MySQL commits.
     """
     pattern = _WITHOUT_DDL if vendor in _UNDOES_DDL else _WITH_DDL
     for statement in _statements(sql, vendor):
@@ -133,10 +133,10 @@ class Statements:
 
 
 class TrialTransaction:
-    """Entered, used and left in one thread; others may ask, interrupt and cut."""
+    """One thread enters, uses and leaves it; others may ask, interrupt and cut it."""
 
     def __init__(self, alias: str, statements: Statements, seconds: float) -> None:
-        """Each statement may take so many seconds, where the database can end it."""
+        """Each statement may take so many seconds, if the database can end it."""
         self.alias = alias
         self._seconds = max(seconds, _LEAST_S)
         self._usual_seconds: float | None = None
@@ -185,7 +185,7 @@ class TrialTransaction:
             raise
 
     def _limit_statements(self) -> None:
-        """Let the database end long statements: cut off, MariaDB goes on with them."""
+        """Let the database end long statements: MariaDB goes on if only cut off."""
         limit_transaction(self.alias, self._seconds)
         wrapper = self._connection
         if wrapper.vendor == "mysql" and wrapper.mysql_is_mariadb:
@@ -204,8 +204,8 @@ class TrialTransaction:
         connection = self._connection
         wrappers = connection.execute_wrappers
         wrappers.append(self._execute_guarded)
-        # Django takes an open transaction for a connection that was left in disorder;
-        # in earnest, `close_old_connections()` finds none.
+        # Django would close the connection, because it has an open transaction; outside
+        # a dry run, `close_old_connections()` finds no open transaction.
         connection.close_if_unusable_or_obsolete = lambda: None
         note = partial(self._note_connection, threading.get_ident())
         connection_created.connect(note, weak=False)
@@ -214,7 +214,7 @@ class TrialTransaction:
         finally:
             connection_created.disconnect(note)
             vars(connection).pop("close_if_unusable_or_obsolete", None)
-            # The code may have left others there, or taken this one.
+            # The code may have left other wrappers there, or removed this one.
             wrappers[:] = [each for each in wrappers if each != self._execute_guarded]
 
     def _note_connection(self, thread: int, connection: Any, **_: object) -> None:
@@ -237,7 +237,7 @@ class TrialTransaction:
         try:
             return run(sql, params, many, context)
         except Error as error:
-            # The database may have ended the transaction with it.
+            # The database may have ended the transaction after this error.
             deadlock = error.args[:1] == (INNODB_DEADLOCK,)
             is_open = _driver_state(self._driver, "in_transaction", 1)
             self._is_lost |= deadlock or not is_open
@@ -257,7 +257,7 @@ class TrialTransaction:
     # -- the end ----------------------------------------------------------------
 
     def check_constraints(self) -> None:
-        """Raise what only a commit would find; PostgreSQL can be asked for it."""
+        """Raise errors that only a commit would find; only PostgreSQL can tell them."""
         connection = self._connection
         if connection.vendor != "postgresql" or connection.needs_rollback:
             return
@@ -266,7 +266,7 @@ class TrialTransaction:
         except IntegrityError:
             raise
         except Error:
-            # After an error that the function has caught, nobody can ask.
+            # After an error that the function has caught, PostgreSQL cannot tell.
             return
 
     def __exit__(self, *_: object) -> None:
@@ -281,13 +281,13 @@ class TrialTransaction:
         if closed or connection.connection is not self._driver:
             return Ending.LOST
         if connections[self.alias] is not connection:
-            # The code has put another one in its place, which has no transaction.
+            # The code has replaced the connection by one without a transaction.
             return Ending.LOST
         connection.needs_rollback = False
         try:
             _execute_sql(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))
             if self._usual_seconds is not None:
-                # No transaction takes it back.
+                # A rollback does not reset this variable.
                 usual = f"SET max_statement_time = {self._usual_seconds}"
                 _execute_sql(connection, usual)
         except Error:
@@ -301,34 +301,34 @@ class TrialTransaction:
         return Ending.UNDONE
 
     def _leave_transaction(self) -> None:
-        """Roll back, whatever the code has made of Django's books."""
+        """Roll back, even if the code has changed Django's state of the connection."""
         connection = self._connection
         connections[self.alias] = connection
         connection.in_atomic_block = connection.needs_rollback = True
         connection.savepoint_ids[:], connection.atomic_blocks[:] = self._outer
         if self.ending is not Ending.UNDONE:
-            # Nobody else may get it as it is now.
+            # Nobody else may get the connection in this state.
             self.close()
         with suppress(Error):
             self._block.__exit__(None, None, None)
             if not (connection.in_atomic_block or connection.get_autocommit()):
-                # Where a site commits by hand, the block was but a savepoint.
+                # If a site commits by hand, the block was only a savepoint.
                 connection.rollback()
 
     # -- from other threads -------------------------------------------------------
 
     @property
     def may_hold_lock(self) -> bool:
-        """Whether it may have written, while it is open; SQLite tells of each row."""
+        """Whether it may have written while it is open; SQLite counts changed rows."""
         if self._may_have_written or self._connection.vendor != "sqlite":
             return True
         before = self._changes
         return _driver_state(self._driver, "total_changes", before) != before
 
     def interrupt_statement(self) -> None:
-        """End a statement of SQLite that runs; a connection of others can be cut."""
+        """End a running statement of SQLite; other databases' connections are cut."""
         if self._driver is not None and self._connection.vendor == "sqlite":
-            # It may be closed at this moment.
+            # The connection may be closed at this moment.
             with suppress(Exception):
                 self._driver.interrupt()
 
@@ -340,7 +340,7 @@ class TrialTransaction:
 
 @contextmanager
 def _deferred_mode(connection: Any) -> Iterator[None]:
-    """Let a transaction of SQLite begin without the lock: who only reads needs none."""
+    """Let a transaction of SQLite begin without the lock: reading needs none."""
     if connection.vendor != "sqlite":
         yield
         return
@@ -358,7 +358,7 @@ def _execute_sql(connection: Any, sql: str) -> None:
 
 
 def _driver_state(driver: Any, name: str, otherwise: int) -> int:
-    """Return what a connection of SQLite tells of itself; others do not."""
+    """Return an attribute of SQLite's connection; `otherwise` for other databases."""
     try:
         return int(getattr(driver, name, otherwise))
     except Exception:  # It is closed.
@@ -368,5 +368,5 @@ def _driver_state(driver: Any, name: str, otherwise: int) -> int:
 def _statement_text(sql: Any, driver: Any) -> str:
     if isinstance(sql, bytes):
         return sql.decode(errors="replace")
-    # psycopg composes statements of parts.
+    # With psycopg, a statement may be composed of parts.
     return sql.as_string(driver) if hasattr(sql, "as_string") else str(sql)
