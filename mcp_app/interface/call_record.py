@@ -36,7 +36,7 @@ class Circumstances(NamedTuple):
     session: str
     revision: str
     hidden: tuple[str, ...] | None = None
-    """Members of the arguments that are not kept; None if the values are not."""
+    """Members of the arguments that are not kept; None if no values are kept."""
 
 
 class CallRecord(NamedTuple):

@@ -52,7 +52,7 @@ class ToolHints:
     def to_wire(self) -> JsonObject:
         destructive = self.destructive
         if self.read_only and destructive is None:
-            # It follows, but the reviewers of ChatGPT's directory want it said.
+            # This is implied, but reviewers of ChatGPT's directory want it stated.
             destructive = False
         hints = {
             "readOnlyHint": self.read_only,
@@ -67,7 +67,7 @@ class ToolHints:
 class Definition:
     """What all kinds of definition have.
 
-    Who does not meet the `demands` finds it neither listed nor usable.  `timeout` is in
+    Callers who do not meet the `demands` cannot see or use it.  `timeout` is in
     seconds, None for the site's default.  Lists are ordered by `position`, then by
     name.
     """
@@ -84,7 +84,7 @@ class Definition:
 
     @property
     def only_reads(self) -> bool:
-        """Whether to use it changes nothing, as far as it says."""
+        """Whether it declares that using it changes nothing."""
         return True
 
 
@@ -154,7 +154,7 @@ class ToolDefinition(Definition):
 
     @property
     def task_support(self) -> TaskSupport:
-        """Whether calls may be tasks; those that wait for an approval are."""
+        """Whether calls may be tasks; a call that waits for an approval is one."""
         waits = self.task == FORBIDDEN and self.approval is not None
         return OPTIONAL if waits else self.task
 
@@ -170,7 +170,7 @@ class ToolDefinition(Definition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OurTool(ToolDefinition):
-    """A tool of ours: what it finds or fetches is judged by itself."""
+    """A tool of this package: rights are checked for what it finds or fetches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,17 +244,17 @@ class EventDefinition(Definition):
 
 @cache
 def _members_reader(kind: Any) -> TypeAdapter[list[Any]]:
-    # A dataclass without a config of its own takes this one only inside of a list.
+    # Pydantic gives this config to a dataclass without one only inside a list.
     config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel)
     return TypeAdapter(list[kind], config=config)
 
 
 def _read_members(kind: Any, noun: str, value: object, depth: int = 0) -> list[Any]:
-    """Read a list of dataclasses; a place is told without so many steps."""
+    """Read a list of dataclasses; errors leave out `depth` steps of a place."""
     if not isinstance(value, list):
         raise ValueError(f"The {noun}s are not a JSON list.")
     try:
-        # As JSON: there a list is a tuple, too, and an object a dataclass.
+        # From JSON, strict mode also reads lists as tuples, and objects as dataclasses.
         return _members_reader(kind).validate_json(jsonrpc.write(value))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]

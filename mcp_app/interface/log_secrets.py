@@ -1,7 +1,7 @@
 """Takes secrets out of log messages to clients (server/utilities/logging).
 
-A secret is the value of a name such as `password` or `X-Api-Key`, and what has the form
-of an access token, of a JWT or of the credentials of HTTP, wherever it stands.
+A secret is the value of a name such as `password` or `X-Api-Key`, or, at any place, a
+text in the form of an access token, of a JWT or of the credentials of HTTP.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def whole_words(names: str, beside: str = "") -> re.Pattern[str]:
 
 
 SURE: Final = whole_words(_SURE)
-"""Names of secrets, whatever they are names of."""
+"""Names that mean a secret everywhere."""
 FIELDS: Final = whole_words(f"{_SURE}|{_HEADERS}", r"|(?<=[a-z0-9])_keys?\d*$")
 """Names of secrets among fields of models and forms, and in JSON."""
 MESSAGES: Final = whole_words(f"{_SURE}|{_LOGGED}")
@@ -73,7 +73,7 @@ _SECRET_TEXT: Final = re.compile(
 def names_secret(
     name: str, value: object = "", among: re.Pattern[str] = MESSAGES
 ) -> bool:
-    """Whether the value of a name is secret; `max_tokens` is, but not if it is 5."""
+    """Whether a name's value is secret; a number, as of `max_tokens`, may not be."""
     words = _NEW_WORD.sub("_", name).lower()
     if value is None or isinstance(value, bool):
         return False
@@ -124,12 +124,12 @@ class LogSecrets:
 
 
 def hide_secrets(data: object, names: Collection[str]) -> object:
-    """Return JSON data with `BLOT` in place of each secret, and of these members."""
+    """Return JSON data with `BLOT` in place of secrets, and of members in `names`."""
     return _Search(names).blot_secrets(data)
 
 
 def hide_members(value: object) -> object:
-    """Return a value, in JSON with `BLOT` in place of each secret."""
+    """Return a value; in lists and objects, `BLOT` stands in place of secrets."""
     if isinstance(value, dict | list):
         return _Search(among=FIELDS).blot_secrets(value)
     return value
@@ -158,7 +158,7 @@ class _Search:
         members: dict[str, Any] = {}
         for key, inner in value.items():
             name = self._blot_text(key)
-            # Two names may look alike now: both stay.
+            # Two names may be equal now: both members are kept.
             members[f"{name} {len(members)}" if name in members else name] = (
                 self.blot_secrets(inner, key)
             )
@@ -171,4 +171,4 @@ class _Search:
 
 
 log_secrets = LogSecrets()
-"""Of this OS process: what is passed to `mcp_app.log` needs no serving process."""
+"""One for this OS process: `mcp_app.log` also works in one that does not serve."""

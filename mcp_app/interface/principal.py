@@ -22,15 +22,15 @@ ANONYMOUS = "anonymous"
 RESERVED_KINDS = frozenset(
     {ACCESS_TOKEN, DRF, ISSUER, SESSION, STDIO, CONSOLE, ANONYMOUS}
 )
-"""Kinds of ours: whoever could claim one would have the sessions of another."""
+"""Kinds of this package: a callable that claimed one would get others' sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """What a credential reaches, of all that its bearer's rights allow.
 
-    With `tags` that is what has one of them, without any everything.  With `tools` it
-    is these alone, by name, and ours that find tools and fetch results.
+    With `tags` it reaches only definitions that have one of them.  With `tools` it
+    reaches only these, by name, and our tools that find tools and fetch results.
     """
 
     read_only: bool = False
@@ -38,7 +38,7 @@ class Scope:
     tools: frozenset[str] = frozenset()
 
     def includes(self, definition: Definition) -> bool:
-        """Whether a definition is there for whoever shows the credential."""
+        """Whether the credential reaches a definition."""
         if self.read_only and not definition.only_reads:
             return False
         if self.tools and not isinstance(definition, OurTool):
@@ -78,16 +78,16 @@ class Principal:
     """What binds sessions, streams, request state and cursors to their owner."""
     anonymous: bool = field(init=False, repr=False)
     person: str = field(init=False, repr=False)
-    """Whose rates hold: the user's, else its own; "" for nobody in particular."""
+    """Whose call rates hold: the user's, else its own; "" if it is anonymous."""
     owner: str = field(init=False, repr=False)
-    """The key of who owns what is open, "" where that is nobody in particular."""
+    """The key of the owner of what is open; "" if it is anonymous."""
 
     def __post_init__(self) -> None:
         if self.permissions is not None:
             object.__setattr__(self, "permissions", frozenset(self.permissions))
         object.__setattr__(self, "user_id", str(self.user_id or ""))
         if _SEPARATOR in self.kind or _SEPARATOR in self.user_id:
-            # Two of them could have one key.
+            # Otherwise two principals could have the same key.
             raise ValueError("A kind or a user id has the character U+001F.")
         key = _SEPARATOR.join((self.kind, self.user_id, self.client))
         object.__setattr__(self, "key", key)
@@ -98,7 +98,7 @@ class Principal:
         object.__setattr__(self, "owner", "" if nobody else key)
 
     def __hash__(self) -> int:
-        # That of a text is kept; most of those that are equal have the same key.
+        # Python keeps the hash of a text; equal principals have the same key.
         return hash(self.key)
 
 
@@ -190,30 +190,30 @@ Judge: TypeAlias = Callable[[AccessRequest], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A function of the site that says who may: blocking, in a thread.
+    """A function of the site that decides who may; it blocks, so it runs in a thread.
 
-    One that looks at `arguments` is asked at each call, too.
+    A rule that looks at `arguments` is asked at each call, too.
     """
 
     key: str
     judge: Judge = field(repr=False)
     arguments: bool = False
     object: bool = False
-    """Whether it is about what one template shows, so that nothing else names it."""
+    """Whether it is about objects of one template: no other definition names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
     """Which of a server's demands a principal meets.
 
-    `gone` is true where its user does not exist any more, or may not log in.
+    `gone` is true if its user does not exist any more, or may not log in.
     """
 
     met: frozenset[AccessRequirements] = frozenset()
     gone: bool = False
 
     def meets_demands(self, demands: AccessRequirements | None) -> bool:
-        """Whether all of that holds; nothing always does."""
+        """Whether the principal meets all demands; True without any."""
         return not demands or demands in self.met
 
 

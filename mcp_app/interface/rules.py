@@ -180,7 +180,7 @@ def visible(text: str, limit: int | None = MESSAGE) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return a text as one line without hidden characters, cut to `limit` characters.
 
-    For what must be kept however it was written; `text_problem` refuses instead.
+    For texts that must be kept in any case; `text_problem` refuses them instead.
     """
     line = _without_hidden(text)
     return line if len(line) <= limit else _without_hidden(f"{line[: limit - 1]}…")
@@ -188,7 +188,7 @@ def one_line(text: str, limit: int) -> str:
 
 def _without_hidden(text: str) -> str:
     while _HIDDEN.search(text):
-        # What one of them stood beside may be hidden without it.
+        # If one is removed, the character beside it may become a hidden one.
         text = _HIDDEN.sub(lambda match: " " if match.group().isspace() else "", text)
     return " ".join(text.split())
 
@@ -199,7 +199,7 @@ def _length_problem(what: str, text: str, limit: int) -> str:
 
 
 # -- access requirements ---------------------------------------------------------------
-# What is demanded of whoever sees a definition or uses a server.
+# The demands on callers who see a definition or use a server.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ class AccessRequirements:
         return bool(self.permissions or self.groups or self.rules)
 
     def combined_with(self, demands: AccessRequirements) -> AccessRequirements:
-        """Return what is demanded where both are."""
+        """Return requirements that demand what both demand."""
         return AccessRequirements(
             permissions=tuple(dict.fromkeys((*self.permissions, *demands.permissions))),
             groups=tuple(dict.fromkeys((*self.groups, *demands.groups))),
@@ -232,7 +232,7 @@ NO_REQUIREMENTS = AccessRequirements()
 def read_requirements(options: Mapping[str, Any]) -> AccessRequirements:
     """Return what a permission, groups and the key of a rule demand.
 
-    What is not there, or is empty, demands nothing.
+    An option that is missing or empty demands nothing.
     """
     permission, rule = options.get("permission"), options.get("rule")
     groups = frozenset(options.get("groups") or ())

@@ -11,7 +11,7 @@ from mcp_app.protocol.content import Icon
 from mcp_app.protocol.json_types import JsonObject
 
 PAGE_SIZE: Final = 1_000
-"""Entries of one page of a list, if a server says nothing else, and at most.
+"""The default and the maximum of the entries on one page of a list.
 
 Many clients never ask for a second page.
 """
@@ -26,20 +26,20 @@ VERSION = "0.1.0"
 """The version of this package."""
 DEFAULT_SLUG = "default"
 HEALTH_SLUG = "health"
-"""There is no server: what is at its address says whether the process can serve."""
+"""No server has this slug: its address says whether the process can serve."""
 METRICS_SLUG = "metrics"
-"""Nor is there one here: its address has the metrics of the site, if they are on."""
+"""No server has this slug: its address has the site's metrics, if they are on."""
 SSE_PART, MESSAGES_PART = "sse", "messages"
 """The two addresses of HTTP+SSE (2024-11-05), below that of a server."""
 CARD_PART = "server-card"
-"""The address of its card, below that of a server (SEP-2127)."""
+"""The address of a server's card, below that of the server (SEP-2127)."""
 PARTS = frozenset({SSE_PART, MESSAGES_PART, CARD_PART})
 CATALOG_PART = "ai-catalog"
-"""Of no server: the catalog of the site, in `discovery_urls`."""
+"""The address of the site's catalog in `discovery_urls`; no server has it."""
 RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG, METRICS_SLUG})
 SEARCH_TOOLS, CALL_READING_TOOL = "search_tools", "call_reading_tool"
 CALL_TOOL = "call_tool"
-"""The tools of a server whose tools are found by searching."""
+"""These three are listed by a server whose other tools are found by searching."""
 GET_TASK_RESULT = "get_task_result"
 """The tool that fetches results of tasks, for clients that know none."""
 WAIT_FOR_EVENT = "wait_for_event"
@@ -53,17 +53,17 @@ OWN_TOOLS = (
 """All tools of ours: `MCP["DISABLED_TOOLS"]` may name them."""
 PUBLIC = "public"
 BY_TOKEN = "token"  # noqa: S105 - a name
-"""Access tokens, by their name in the settings: what a new server starts with."""
+"""The name of access tokens in the settings; a new server starts with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerDefinition:
     """A server as its row says it.
 
-    `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `is_public`
-    alone; nothing lets nobody in.  Who does not meet the `demands` may not use it at
-    all.  With the selection "tags" only definitions that
-    share a tag with the server belong to it, with "chosen" only rows that it names.
+    `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `PUBLIC` alone;
+    if it is empty, nobody comes in.  Callers who do not meet the `demands` may not use
+    the server at all.  With the selection "tags" only definitions that share a tag with
+    the server belong to it, with "chosen" only rows that it names.
     """
 
     slug: str
@@ -75,7 +75,7 @@ class ServerDefinition:
     icons: Sequence[Icon] = ()
     access: tuple[str, ...] = ()
     listed: bool = False
-    """Whether strangers may read what it says of itself."""
+    """Whether anybody may read what it says of itself."""
     demands: AccessRequirements = NO_REQUIREMENTS
     page_size: int = PAGE_SIZE
     selection: Selection = "all"
