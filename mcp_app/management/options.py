@@ -87,8 +87,8 @@ def run_as(
 ) -> Value:
     """Run work of a client of the newest revision, in a process of its own.
 
-    If this thread is in a transaction, all statements come to it: no other connection
-    sees its rows.  Else none of its connections is used.
+    If this thread is in a transaction, all statements run in it, because no other
+    connection sees its rows.  Otherwise its connections are not used.
 
     Raises CommandError if the user or the server is not there for it.
     """

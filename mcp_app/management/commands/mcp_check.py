@@ -195,7 +195,7 @@ def _try_clients(
 def _environment_token() -> str:
     """Return the token of the environment, or ""; raise CommandError if it is none.
 
-    A file often has the end of a line behind it.
+    A token that was read from a file often has a line end behind it.
     """
     token = os.environ.get("MCP_TOKEN", "").strip()
     if _NO_TOKEN.search(token):

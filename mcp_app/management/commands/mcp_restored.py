@@ -24,7 +24,7 @@ from mcp_app.streams.tasks import RESTORED, error_text
 GAP: Final = 10**9
 """More numbers than are given out between a backup and the day when it is needed.
 
-It is added only where the clock, in microseconds, is not ahead.
+It is added only if the clock, in microseconds, is not ahead.
 """
 
 
@@ -68,7 +68,7 @@ def _check_nobody_serves() -> None:
 
 
 def _mend_rows(*, is_clone: bool) -> Iterator[tuple[int, str]]:
-    """Do each step, and yield how many rows it met; all may be done again."""
+    """Do each step, and yield how many rows it changed; steps may be repeated."""
     yield delete_workers(Worker.objects.all()), "processes forgotten"
     yield sum(iter(Session.objects.all().remove_some, None)), "sessions ended"
     counters = [Counter(name=each) for each in (COUNTER, OCCURRENCES)]

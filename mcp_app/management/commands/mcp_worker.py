@@ -78,7 +78,7 @@ class Command(BaseCommand):
 async def run_tasks(
     places: int, patience: float, say: Callable[[str], object], *, delivers: bool
 ) -> None:
-    """Run tasks until a signal comes, and give them then so many seconds."""
+    """Run tasks until a signal comes; then they have `patience` seconds to end."""
     current, stopped = begin_process(), asyncio.Event()
     stop_at_signals(stopped)
     current.tasks.offer_places(places)
@@ -104,7 +104,7 @@ async def run_tasks(
         await asyncio.wait([drain, again], return_when=asyncio.FIRST_COMPLETED)
         again.cancel()
         for run in current.running:
-            # A second signal: they have no more time.
+            # After a second signal the tasks have no more time.
             run.stop(End.SHUT_DOWN)
         await drain
     finally:
