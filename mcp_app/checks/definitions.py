@@ -315,7 +315,7 @@ def check_approvals(app_configs: object, **_: Any) -> Messages:
 def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Messages:
     """Report servers that nobody can use: closed ones, and those that cannot search.
 
-    It is asked only where `--database` names ours.
+    Our database is asked only if `--database` names it.
     """
     using = router.db_for_read(Server)
     if using not in (databases or ()):

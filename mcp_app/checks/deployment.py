@@ -24,7 +24,7 @@ from mcp_app.pools.database import connections_of_process, pool_size
 
 @advising_check
 def check_hosts(app_configs: object, **_: Any) -> Messages:
-    """Report that every request is refused, also where nobody checks a deployment."""
+    """Report that every request is refused, even without the option `--deploy`."""
     with suppress(ImproperlyConfigured):
         if not settings.DEBUG and conf.refuses_every_host(conf.current_settings()):
             message, hint = conf.EVERY_HOST_REFUSED, conf.NAME_HOSTS_HINT
@@ -70,7 +70,7 @@ def check_deployment(app_configs: object, **_: Any) -> Messages:
 def _redirecting(public_url: str) -> Iterator[str]:
     """Yield the settings that redirect calls to another address of the endpoint.
 
-    Where the site names the address that it gives to people, they have the right one.
+    If `public_url` is such an address already, its calls are not redirected.
     """
     url = urlsplit(public_url)
     if settings.SECURE_SSL_REDIRECT and url.scheme != "https":
@@ -104,7 +104,7 @@ def check_databases(
 ) -> Messages:
     """Report settings of our database that break what is promised.
 
-    It is asked only where `--database` names it.
+    The database is asked only if `--database` names it.
     """
     using = router.db_for_write(Server)
     if using not in (databases or ()):

@@ -38,7 +38,7 @@ def check_modules(app_configs: object, **_: Any) -> Messages:
     try:
         name = str(conf.current_settings().autodiscover)
     except ImproperlyConfigured:
-        # `check_settings` tells.
+        # `check_settings` reports it.
         return [*broken]
     return [*broken, *_of_no_app(name)]
 

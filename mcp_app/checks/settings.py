@@ -1,4 +1,4 @@
-"""Whether the settings of the app can be used: each that cannot is told by its key."""
+"""Checks the settings of the app: each one that cannot be used is named by its key."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.telemetry.options import MetricsOptions
 
 # -- advice ----------------------------------------------------------------------------
-# Where advice is given: by `check`, and not by every other management command.
+# Only the command `check` gives advice.
 #
-# Django runs all checks before most commands.  Whoever makes a token or a user does not
-# want to read what could be better in twenty tools.
+# Django runs all checks before most commands.  A person who makes a token or a user
+# does not want to read what could be better in twenty tools.
 
 Messages: TypeAlias = list[checks.CheckMessage]
 Check: TypeAlias = Callable[..., Messages]
@@ -116,7 +116,7 @@ def check_settings(app_configs: object, **_: Any) -> Messages:
 
 
 MOVED: Final[dict[str, str]] = {}
-"""Paths of the minor version before, and the paths of now."""
+"""Paths of the minor version before, and their new paths."""
 
 
 def _moved_path_errors() -> Iterator[checks.CheckMessage]:
@@ -293,7 +293,7 @@ def _unimportable(paths: Sequence[str]) -> Iterator[checks.CheckMessage]:
 
 
 def _without_tenant(managers: Sequence[str]) -> Iterator[checks.CheckMessage]:
-    """Yield a warning where tools of a site with tenants run in none of them."""
+    """Yield a warning if the site has tenants, but calls enter none of them."""
     if getattr(settings, "TENANT_MODEL", None) and not managers:
         yield checks.Warning(
             'TENANT_MODEL is set, but MCP["CALL_CONTEXT_MANAGERS"] is empty, so calls'
@@ -336,7 +336,7 @@ def check_sign_in(app_configs: object, **_: Any) -> Messages:
     try:
         current = conf.current_settings()
     except ImproperlyConfigured:
-        # Another check says it.
+        # Another check reports it.
         return []
     wrong: Messages = [
         checks.Error(f"{sentence} Until then nobody can sign in.", id="mcp_app.E015")
