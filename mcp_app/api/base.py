@@ -43,7 +43,7 @@ Values: TypeAlias = type | tuple[str, ...]
 
 
 class MatchMissing(Exception):
-    """A deed must name the ETag of what somebody looked at."""
+    """The request must name the ETag of what somebody looked at."""
 
 
 _ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
@@ -68,7 +68,7 @@ _ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
 
 
 def answer_error(error: Exception, context: object) -> Response | None:
-    """Return the answer to what was not done; None for a fault of our own."""
+    """Return the answer to a request that failed; None for a fault of our own."""
     answer = next((a for kind, a in _ANSWERS.items() if isinstance(error, kind)), None)
     if isinstance(error, exceptions.APIException):
         detail: Any = error.detail
@@ -89,7 +89,7 @@ def answer_error(error: Exception, context: object) -> Response | None:
 
 
 class NoParser(parsers.BaseParser):
-    """Lets the check of the CSRF token ask; `_read_body` reads."""
+    """Reads nothing: the CSRF check asks for a form, and `_read_body` reads later."""
 
     media_type = "*/*"
 
@@ -105,12 +105,12 @@ class JsonRenderer(renderers.BaseRenderer):
 
 
 class Table(openapi.AutoSchema):
-    """Describes a view by what it says; what the site has for that is not asked."""
+    """Describes a view by its own attributes; the site's schema class is not used."""
 
     view: Any
 
     def is_excluded(self) -> bool:
-        # The document of the site stays as it was.
+        # The site's own document does not show these views.
         return not getattr(self.registry, "is_of_staff", False)
 
     def get_operation_id(self) -> str:
@@ -165,7 +165,7 @@ class StaffView(ViewSet):
     answers: Mapping[str, Any] = {}
     parameters: Mapping[str, Mapping[str, Values]] = {}
     members: Mapping[str, Mapping[str, Values] | None] = {}
-    """Of the body; None if the action reads it itself."""
+    """The members of each action's body; None if the action reads the body itself."""
     if_match: Mapping[str, bool] = {}
     """The actions that take an ETag, and whether they must have one."""
 
@@ -201,7 +201,7 @@ class StaffView(ViewSet):
             raise exceptions.MethodNotAllowed(request.method or "")
         fields = self.parameters.get(self.action, {})
         texts = {
-            # One that stands there twice is no text.
+            # A parameter that is given twice is no text.
             name: values if fields.get(name) is list or len(values) > 1 else values[0]
             for name, values in request.query_params.lists()
         }
@@ -211,7 +211,7 @@ class StaffView(ViewSet):
 
 
 def _read_body(request: Request) -> Any:
-    """Return what was sent; REST framework leaves out a body that says no length."""
+    """Return the JSON of the body; REST framework ignores a body without a length."""
     body = request._request.read(MIB + 1)
     media_type = request.content_type.partition(";")[0].strip()
     if media_type != "application/json" and (body or "multipart" in media_type):

@@ -72,7 +72,7 @@ class BundleView(StaffView):
 
         Without an ETag of such a check no saved work is overwritten.
         """
-        # The stream: Django's `body` has a limit for forms, DRF needs a length.
+        # Read the stream: Django's `body` has a limit for forms, DRF needs a length.
         read = bundle.read_bundle(request._request.read(bundle.MOST_BYTES + 1))
         wish = self.query.get("publish")
         read = replace(read, publishes_working=wish == "working")
@@ -80,7 +80,7 @@ class BundleView(StaffView):
             return _compare(request.user, read, wish)
         tags, looked_at = etags_of_request(request), None
         if tags is not None:
-            # Whoever looked at one way of publishing did not see the other.
+            # A check of one way of publishing does not allow the other way.
             ends = [tag.strip('"').partition("-") for tag in tags]
             looked_at = next((tag for tag, _dash, end in ends if end == _end(wish)), "")
         by: Any = request.user
@@ -100,7 +100,7 @@ class BundleView(StaffView):
 
 
 def _end(wish: str | None) -> str:
-    """Return how the ETag of a check ends: by what it would publish."""
+    """Return the end of a check's ETag: it says what would be published."""
     return wish or "0"
 
 

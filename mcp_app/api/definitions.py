@@ -176,7 +176,7 @@ def _describe_version(version: DefinitionVersion) -> dict[str, Any]:
 
 
 def _etag(row: Any, stops: Sequence[Stop]) -> str:
-    """Return what changes with the row, what is published, and what stops it."""
+    """Return a tag that changes with the row, its published version and its stops."""
     stopped = [stop.pk for stop in stops if stop.holds(row)]
     parts = (row.kind_of_row, row.pk, row.lock_version, row.content_hash)
     return f'"{digest(str((*parts, row.published_id, stopped)))[:32]}"'
