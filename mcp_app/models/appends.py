@@ -29,8 +29,8 @@ Payload: TypeAlias = tuple[int, str, int]
 class NewStream:
     """The row of a request that is still to be inserted.
 
-    `request_key` is the digest of the JSON-RPC id where the request must run at most
-    once, else None; `request_digest` tells whether a repeated id says the same.
+    `request_key` is the digest of the JSON-RPC id if the request must run at most once,
+    else None; `request_digest` tells whether a request with the same id is the same.
     `requests` is the JSON-RPC id that is answered, as JSON; of a batch an array.
     """
 

@@ -184,7 +184,7 @@ class CallQuery:
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """How many were found; `back_to` is where the search ended, None for the end."""
+    """How many were found; `back_to` is where the search stopped, None if nowhere."""
 
     found: int
     back_to: Key | None = None

@@ -30,7 +30,7 @@ many_written = Signal()
 """Another `RARELY` rows were written, the last by the transaction on `using`."""
 RARELY = 1_000
 MOST_REFS = 1_000
-"""Beyond so many rows of one kind in a transaction, one change stands for them all."""
+"""If a transaction changes more rows of one kind, one change stands for them all."""
 
 
 class ChangeQuerySet(models.QuerySet["Change"]):

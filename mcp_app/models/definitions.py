@@ -279,7 +279,7 @@ def _check_input_schema(schema: JsonObject) -> None:
 
 
 class ReadableRow(DefinitionRow):
-    """What resources and templates have in common."""
+    """The columns that resources and templates have in common."""
 
     CONTENT = (*DefinitionRow.CONTENT, "mime_type", "annotations", "ttl_ms", "public")
     COLLISION: ClassVar[str]

@@ -100,7 +100,7 @@ class CheckedRow(models.Model):
         yield from ()
 
     def json(self, field: str) -> Any:
-        """Return a JSON column's value; None where it is empty or unreadable."""
+        """Return a JSON column's value; None if it is empty or unreadable."""
         column = self._meta.get_field(field)
         text = getattr(self, field)
         if not text or (isinstance(column, JSONTextField) and column.problem(text)):
@@ -158,7 +158,7 @@ class ExactCharField(Characters):
 class DigestField(Characters):
     """SHA-256 in hexadecimal; if `of` names another column, the digest of that.
 
-    A digest can be unique and indexed where its text is too long for an index.
+    A digest can be unique and indexed, even if its text is too long for an index.
     """
 
     def __init__(self, *positional: Any, of: str = "", **options: Any) -> None:
@@ -247,7 +247,7 @@ def digest(content: bytes | str) -> str:
 
 
 # -- indexes ---------------------------------------------------------------------------
-# An index of some rows, where the database can have one.
+# An index of some rows, if the database can have one.
 
 
 class PartialIndex(models.Index):

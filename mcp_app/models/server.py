@@ -152,7 +152,7 @@ class Server(PublishedRow, CheckedRow):
         for name in self.CHOICES:
             keys = content.get("chosen", {}).get(name, ())
             rows = getattr(self, name).model._default_manager
-            # What was deleted since cannot be chosen again.
+            # Rows that were deleted since cannot be chosen again.
             getattr(self, name).set(rows.filter(pk__in=keys))
 
     def problems(self) -> Iterator[tuple[str, str]]:

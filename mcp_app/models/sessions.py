@@ -258,12 +258,12 @@ class SubscriptionQuerySet(RecordedRows["Subscription"]):
         return set(rows.order_by().values_list("uri_digest", flat=True).distinct())
 
     def watch(self, worker_id: str, uris: Iterable[str]) -> None:
-        """Add what a process watches; no session changes, so nobody is told."""
+        """Add the URIs that a process watches; no session changes: none is recorded."""
         rows = [Subscription(worker_id=worker_id, uri=uri) for uri in uris]
         models.QuerySet.bulk_create(self, rows)
 
     def unwatch(self) -> None:
-        """Delete rows of processes; no session changes, so nobody is told."""
+        """Delete rows of processes; no session changes, so no change is recorded."""
         self._for_write = True
         self._raw_delete(self.db)
 

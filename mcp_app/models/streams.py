@@ -24,7 +24,7 @@ AT_ONCE = 500
 """Events that one statement reads; streams that one transaction removes."""
 MAX_DELETED: Final = 2_000
 MAX_DELETED_BYTES: Final = 4 * 1024 * 1024
-"""One transaction deletes at most so many messages and so many bytes."""
+"""The most messages, and the most bytes of messages, that one transaction deletes."""
 
 Row = TypeVar("Row", bound=models.Model)
 

@@ -64,7 +64,7 @@ class Report:
     waiting: int = 0
     """Calls that wait to be written to the call log."""
     memory: int = 0
-    """Bytes that are resident, 0 where the system does not tell."""
+    """Bytes that are resident, 0 if the system does not say."""
     delay: float = 0.0
     """Seconds that the event loop was late at most, since the heartbeat before."""
 
