@@ -108,7 +108,7 @@ class Proposal(Generic[Row]):
 
     @property
     def breaks(self) -> list[str]:
-        """Why old calls break; nothing breaks where nobody sees it yet."""
+        """Why old calls break; if the row is unpublished, there are none."""
         if self.served is None:
             return []
         reasons = breaking_reasons(self.before.content, self.after.content)

@@ -38,7 +38,7 @@ NEEDS: Final[Mapping[str, Label]] = {
     "try": gettext_lazy("Trying needs the right “%(right)s”."),
 }
 WHO_COLUMNS: Final = ("access", "listed", *Tool.WHO)
-"""Columns that say who may use a server or a definition, which has some of them."""
+"""Columns that say who may use a server or a definition; each row has some of them."""
 
 
 def lacking_sentence(right: str) -> str:

@@ -144,7 +144,7 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
         content = row.published_content()
         name = row.name if row.from_code else content.get("name")
         if name is None or row.from_code is not (name in registry.tools):
-            # It is unpublished, gone from the code, or hidden by a published one.
+            # The tool is unpublished, gone from the code, or hidden by a published one.
             continue
         whole = whole_definition(row, content, registry)
         of_row = hints_of(content)

@@ -119,7 +119,7 @@ def export_bundle(rows: Iterable[PublishedRow], *, published: bool = True) -> by
     """Return the bundle of these rows: the same bytes for the same content.
 
     Without `published` it has working copies alone: no numbers, authors and times.
-    Raises `BundleRefused` where an upload is gone, or the file would be too large.
+    Raises `BundleRefused` if an upload is gone, or the file would be too large.
     """
     exported_rows = list(rows)
     keys = _natural_keys(exported_rows)

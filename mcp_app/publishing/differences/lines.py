@@ -38,7 +38,7 @@ CHANGES: Final = "changes"
 class ClientView:
     """A content as clients get it: with the schema and the hints that follow from it.
 
-    `description` is the config in words, None where only its JSON is known.
+    `description` is the config in words, None if only its JSON is known.
     """
 
     content: JsonObject
