@@ -1,4 +1,4 @@
-"""What is told by signals and by mail: definitions that fail, and work that waits.
+"""Alerts by signals and by mail: definitions that fail, and work that waits.
 
 The process that first writes an alert's row sends it.  Names are those of definitions:
 an alert has no text that a caller sent.

@@ -319,7 +319,7 @@ def token_counts(viewer: Viewer, now: datetime) -> dict[str, int]:
 def read_paces(now: datetime) -> Paces:
     """Return what fails in these minutes, and what was called most in a day.
 
-    One statement, over counters of minutes and of hours.
+    It makes one statement, over counters of minutes and of hours.
     """
     paces: dict[int, list[Pace]] = {MINUTE_S: [], HOUR_S: []}
     for row in _ranked_counters(_milliseconds(now)):

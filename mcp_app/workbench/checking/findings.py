@@ -1,4 +1,4 @@
-"""What a check says: one finding each, with the line to change."""
+"""The findings of a check, each with the line to change."""
 
 from __future__ import annotations
 

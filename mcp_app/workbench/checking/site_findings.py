@@ -1,4 +1,4 @@
-"""What is looked at in this process: settings, rows of processes, the doorbell."""
+"""Checks that this process makes: of settings, rows of processes, the doorbell."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
 
 
 def _event_findings(reports: Sequence[Report]) -> Iterator[Finding]:
-    """Yield why nobody subscribes by webhook, or subscribers are told nothing."""
+    """Yield why nobody can subscribe by webhook, or why subscribers get nothing."""
     rule, rows = "events", EventSubscription.objects
     published = EventType.objects.filter(published__isnull=False)
     if mcp.events or published.exists():

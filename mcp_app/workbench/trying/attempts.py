@@ -1,4 +1,4 @@
-"""Who may try what, and as whom: rules over values."""
+"""Rules, over values: who may try what, and as whom."""
 
 from __future__ import annotations
 

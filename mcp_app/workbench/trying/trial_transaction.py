@@ -361,7 +361,7 @@ def _driver_state(driver: Any, name: str, otherwise: int) -> int:
     """Return an attribute of SQLite's connection; `otherwise` for other databases."""
     try:
         return int(getattr(driver, name, otherwise))
-    except Exception:  # It is closed.
+    except Exception:  # The connection is closed.
         return 0
 
 
