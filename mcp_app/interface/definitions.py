@@ -65,7 +65,7 @@ class ToolHints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What all kinds of definition have.
+    """The fields of all kinds of definition.
 
     Callers who do not meet the `demands` cannot see or use it.  `timeout` is in
     seconds, None for the site's default.  Lists are ordered by `position`, then by

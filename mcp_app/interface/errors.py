@@ -88,7 +88,7 @@ EXTRAS: Final = {
 }
 """Extras by the modules that they bring.
 
-Of a database's driver, and of daphne, Django says itself that it is missing.
+If a database's driver or daphne is missing, Django itself says so.
 """
 
 
@@ -100,7 +100,7 @@ def is_installed(module: str) -> bool:
 def with_remedy(sentence: str, error: BaseException | None) -> str:
     """Return a sentence, which has no full stop yet, with the line that installs it.
 
-    It stays as it is if the error is of something that no extra brings.
+    The sentence stays the same if no extra brings what is missing.
     """
     missing = error.name if isinstance(error, ImportError) else None
     extra = EXTRAS.get((missing or "").partition(".")[0])

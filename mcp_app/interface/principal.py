@@ -105,7 +105,7 @@ class Principal:
 def parts_of_key(key: str) -> tuple[str, str, str]:
     """Return the kind, the user and the client that a principal's key names.
 
-    Each is "" where the key has none.
+    Each is "" if the key has none.
     """
     kind, _, rest = key.partition(_SEPARATOR)
     user, _, client = rest.partition(_SEPARATOR)

@@ -18,7 +18,7 @@ Many clients never ask for a second page.
 
 Selection: TypeAlias = Literal["all", "tags", "chosen"]
 ToolList: TypeAlias = Literal["all", "search"]
-"""What `tools/list` shows: all tools, or a few and those that find the others."""
+"""What `tools/list` shows: all tools, or a few and the tools that find the others."""
 Key: TypeAlias = tuple[str, str]
 """The kind of a row ("tool") and its primary key as text."""
 
@@ -85,7 +85,7 @@ class ServerDefinition:
     listed_tags: frozenset[str] = frozenset()
     """With the listing "search", tools with one of these tags are listed, too."""
     key: Key | None = field(default=None, compare=False, repr=False)
-    """That of its row."""
+    """The key of its row."""
 
     @property
     def is_public(self) -> bool:
