@@ -1,4 +1,4 @@
-"""What several commands take: a server, and a user who calls in their own process."""
+"""Options of several commands: a server, and a user who calls in this process."""
 
 from __future__ import annotations
 
