@@ -352,7 +352,7 @@ def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Me
 def check_public_servers(
     app_configs: object, databases: Aliases = None, **_: Any
 ) -> Messages:
-    """Report servers for everybody where the addresses of callers may not be known."""
+    """Report servers for everybody, if the addresses of callers may be unknown."""
     using = router.db_for_read(Server)
     try:
         if using not in (databases or ()) or conf.current_settings().trusted_proxies:
