@@ -180,7 +180,7 @@ class _Operation:
     remarks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # Each read of `view.schema` makes a new object, so keep one.
+        # Each read of the schema of a view makes a new object, so keep one.
         self.schema = self.view.schema = _schema_of(self.view)
         make_request = spectacular_settings.GET_MOCK_REQUEST
         self.view.request = make_request(self.method, self.path, self.view, None)
