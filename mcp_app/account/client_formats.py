@@ -67,6 +67,7 @@ def merge_item(text: str, name: str, item: JsonObject) -> str:
     member = _member_positions(text, text.index("{"))[name]
     start = member.value_start + 1
     space = text[start : _after_space(text, start)]
+    # The item goes behind the last one, before the space and the `]`.
     before = text[: member.value_end - 1].rstrip()
     written = _spread_json(item, space, _indentation(text))
     return f"{before},{space or ' '}{written}{text[len(before) :]}"

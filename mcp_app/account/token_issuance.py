@@ -57,8 +57,8 @@ def issue_token(
 ) -> tuple[AccessToken, Secret]:
     """Make a token from the arguments of `AccessToken.objects.make`.
 
-    If a page (`idempotency_key`) is sent twice, it makes one token.  A `maker` needs a
-    right.  Raises `AlreadyShown` and `ValidationError`.
+    If a page (`idempotency_key`) is sent twice, it makes one token.  A `maker`, who
+    offers it by a link, needs the right to.  Raises `AlreadyShown` and `ValidationError`.
     """
     if maker := columns.get("maker"):
         require_right(maker, MANAGE)

@@ -49,7 +49,7 @@ def own_transaction(using: str) -> Iterator[None]:
     connection: Any = connections[using]
     outermost, sqlite = not connection.in_atomic_block, connection.vendor == "sqlite"
     if sqlite:
-        # Connecting sets the mode of the settings, so it comes first.
+        # Connecting sets the mode of the settings: connect before it is changed.
         connection.ensure_connection()
     mode = getattr(connection, "transaction_mode", None)
     if sqlite:

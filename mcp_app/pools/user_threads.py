@@ -66,9 +66,9 @@ class NoPlace(Unavailable):
 class UserThreads:
     """A pool of daemon threads: a call that never ends does not keep a process alive.
 
-    A job that may begin is counted, and goes to the queue of the threads.  A thread
-    whose job is not counted gives its place to another.  When that job goes on, there
-    is one thread too many for a moment: the next one that has finished its job ends.
+    A job that may begin is counted, and goes to the queue of the threads.  While a job
+    waits and is not counted, another thread works in its place.  When the waiting job
+    goes on, there is one thread too many, until the next thread ends with its job.
     """
 
     def __init__(self, size: int) -> None:

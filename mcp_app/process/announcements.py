@@ -151,7 +151,7 @@ class Announcements:
     def topics_since(
         self, mark: Mark, missed: MissedTopics, stream: Listener
     ) -> tuple[list[str], int]:
-        """Return the topics to tell a stream whose messages are held since the mark.
+        """Return the topics to tell a stream that buffers messages since the mark.
 
         Also return the number up to which the stream is then complete.  Changes that
         will be announced later are left out.
@@ -193,7 +193,7 @@ class Announcements:
             for batch in batches:
                 self._pending.popleft()
                 batch.over.set()
-            # A process that is alone has served no state older than its first batch.
+            # If no other process lives, nobody saw older state: this is no news.
             announceable = [
                 each for each in batches if has_others or not each.change_set.first
             ]

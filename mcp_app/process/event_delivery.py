@@ -238,8 +238,8 @@ async def post_by_its_id(
     """Post an event with its message id, or with its event id if that is refused.
 
     `ids` are both ids; `state` has `by_event`, `sent` and `last_status`.  If a receiver
-    that has accepted nothing yet refuses the message id, and its last status differs,
-    it gets the event id at once.  An accepted event id is used from then on.
+    that has accepted nothing yet refuses the message id with another status than last
+    time, it gets the event id at once.  An accepted event id is used from then on.
     """
     message_id, event_id = ids
     if state["by_event"] or not dialect.message_ids:
@@ -249,7 +249,7 @@ async def post_by_its_id(
     if is_new and answer.status in REFUSALS:
         other = await post(event_id, body)
         state["by_event"] = not other.error
-        # If the second answer is no refusal, its status lets both be tried next time.
+        # A status that is no refusal is kept, so that both ids are tried next time.
         return answer if other.status in REFUSALS else other
     return answer
 

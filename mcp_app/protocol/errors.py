@@ -129,7 +129,7 @@ class Unavailable(InternalError):
 
 
 class SwitchedOff(Unavailable):
-    """The people who run the site have stopped this server, or all servers."""
+    """The people who run the site have stopped everything, a server or a type."""
 
 
 class HeaderMismatch(ProtocolError):

@@ -16,7 +16,7 @@ from mcp_app.admin.editors.json_texts import filled_lines, lines_from_browser
 from mcp_app.protocol.json_types import JsonObject
 
 # -- composite -------------------------------------------------------------------------
-# The base class of widgets with several inputs under one name, or none.
+# The base class of widgets with several inputs under one name, or without any.
 
 
 class CompositeWidget(forms.Widget):

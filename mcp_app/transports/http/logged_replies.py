@@ -123,7 +123,7 @@ class LoggedReply(Reply):
     async def _close_when_caught_up(self, stream: OwnedStream, after_ms: int) -> None:
         """Close the connection once its client has all messages so far."""
         with suppress(Exception):
-            # If nothing more can be logged, the stream calls `ended` of its readers.
+            # A failure is told to the readers of the stream, by `ended`.
             await stream.wait_until_committed()
         if self not in stream.readers or self._last is not None:
             # The client has left, or the answer is on its way.
@@ -180,7 +180,7 @@ class LoggedReply(Reply):
             self._stop_reading()
             super()._take_answer(None)
             return
-        # The client may need earlier messages, such as cancelled questions.
+        # Earlier messages, such as that a question is cancelled, arrive first.
         asyncio.get_running_loop().call_later(END_TIMEOUT_S, self._resolve_answer, None)
 
     def _is_json_answer(self, answer: Response) -> bool:
@@ -202,7 +202,7 @@ class LoggedReply(Reply):
     def began(self) -> None:
         if self._promoted:
             self._open_events()
-            # Servers send the headers with the first bytes: send a heartbeat soon.
+            # ASGI servers send headers with the first bytes: send a heartbeat soon.
             asyncio.get_running_loop().call_soon(self.beat)
 
     def message(self, payload: bytes, event_id: str) -> None:
