@@ -58,7 +58,7 @@ def issue_token(
     """Make a token from the arguments of `AccessToken.objects.make`.
 
     If a page (`idempotency_key`) is sent twice, it makes one token.  A `maker`, who
-    offers it by a link, needs the right to.  Raises `AlreadyShown` and `ValidationError`.
+    offers it by a link, needs the right.  Raises `AlreadyShown`, `ValidationError`.
     """
     if maker := columns.get("maker"):
         require_right(maker, MANAGE)
