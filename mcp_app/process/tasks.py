@@ -230,6 +230,9 @@ class TaskRunner:
             self._is_claiming = False
 
     async def _fill_places(self) -> None:
+        # Since this claim was wanted, the process may have begun to stop.
+        if not self._has_place:
+            return
         # Tasks that clients begin meanwhile must not take these places: they wait.
         self._places_to_fill = places = self._places - len(self)
         tools = sorted(set[str]().union(*(each.task_tools for each in self._catalogs)))

@@ -37,7 +37,10 @@ def test_a_worker_ends_what_runs_unless_it_gets_a_second_signal() -> None:
         worker.wait_until(lambda: "Waits for 1" in worker.output, 10)
         worker.process.send_signal(signal.SIGTERM)
         assert worker.wait(10) == 0
-        assert own.states()[stopped] == "waiting"
+        assert own.states()[stopped] == "waiting", (
+            own.rows(),
+            own.notes("start", stopped),
+        )
 
 
 @pytest.mark.long

@@ -590,6 +590,41 @@ async def test_no_place_is_taken_while_a_claim_is_under_way(
     assert (order, row.owner) == (["a", "b"], "")
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tasks_per_process": 1}}])
+async def test_a_process_that_stops_claims_no_more(
+    ana: TaskClient, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims, goes_on, released = asyncio.Event(), threading.Event(), asyncio.Event()
+    loop, claim_tasks, count = asyncio.get_running_loop(), rows.claim_tasks, 0
+
+    def claim(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count > 1:
+            return claim_tasks(*arguments)
+        loop.call_soon_threadsafe(claims.set)
+        goes_on.wait(60)
+        # Others were faster.
+        return []
+
+    async def work(ctx: Any) -> str:
+        await released.wait()
+        return "done"
+
+    _, second = [await ana.begin("task", work) for _ in range(2)]
+    monkeypatch.setattr(rows, "claim_tasks", claim)
+    released.set()
+    await claims.wait()
+    process.tasks.claim_soon()
+    monkeypatch.setattr(process, "stopping", True)
+    goes_on.set()
+    async with asyncio.timeout(60):
+        while process.tasks._is_claiming:
+            await asyncio.sleep(0.01)
+    assert count == 1
+    assert (await Task.objects.aget(public_id=second)).owner == ""
+
+
 async def test_a_stream_is_told_of_tasks(
     ana: TaskClient, take_tasks: TakeTasks
 ) -> None:
