@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("shop_events")
 
 
 async def test_a_heartbeat_comes_whatever_is_away(
-    ana: EventClient, process: Process
+    ana: EventClient, process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_statement: Any) -> NoReturn:
         raise OperationalError("The connection is gone.")
@@ -33,9 +33,10 @@ async def test_a_heartbeat_comes_whatever_is_away(
         active = await stream.next("active")
         (listener,) = process.listeners
         async with wrapped(fail, [writer]):
-            process.events.mark_stale()
+            process.events.note_changes()
             listener.beat()
             beat = await stream.next("heartbeat")
+            assert not [each for each in caplog.records if each.exc_info]
             assert beat == {"cursor": active["cursor"]}
         with stopped_type(process):
             listener.beat()

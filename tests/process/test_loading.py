@@ -143,6 +143,21 @@ def test_kinds_that_fail_take_no_other_row_along(registry: Registry) -> None:
     assert "stored_tool" in catalog.tools
 
 
+def test_rows_that_cannot_be_served_are_named_with_their_versions(
+    registry: Registry,
+) -> None:
+    rows()
+    unreadable = published(Prompt(name="unreadable", kind="text", arguments="[1]"))
+    unusable = published(Tool(name="unusable", kind="gone", config=CONTENT))
+    catalogs = Catalogs(registry)
+    catalogs.load_changes(EVERYTHING)
+    broken = {key: version for key, version, _ in catalogs.broken_rows()}
+    assert broken == {
+        ("prompt", str(unreadable.pk)): unreadable.published_id,
+        ("tool", str(unusable.pk)): unusable.published_id,
+    }
+
+
 # -- what a change loads ------------------------------------------------------------
 
 

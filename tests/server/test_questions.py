@@ -164,12 +164,13 @@ async def test_several_choices(client: Client, version: str) -> None:
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
 @pytest.mark.parametrize("version", URLS)
 async def test_a_url(client: Client, tool: str) -> None:
-    for action, text in (
-        ("accept", "accepted"),
-        ("decline", "declined"),
-        ("cancel", "cancelled"),
+    for action, text, content in (
+        ("accept", "accepted", {}),
+        ("accept", "accepted", {"content": None}),
+        ("decline", "declined", {}),
+        ("cancel", "cancelled", {}),
     ):
-        answer: JsonObject = {"action": action}
+        answer: JsonObject = {"action": action, **content}
         found = await asked(client, tool, answering(elicitation=answer))
         assert found.text == text
         (question,) = found.questions

@@ -63,6 +63,15 @@ def test_each_of_a_batch_is_told(row: Session) -> None:
         assert not any(each["error"]["data"]["retryable"] for each in answers)
 
 
+def test_a_batch_and_a_call_have_errors_of_their_own(row: Session) -> None:
+    call, batch = opened(row), opened(row)
+    Stream.objects.filter(pk=batch).update(requests="[1]")
+    assert claims.claim_orphans(ME, GONE) == 2
+    answers = [json.loads(events(key)[0][1]) for key in (call, batch)]
+    errors = [answers[0]["error"], answers[1][0]["error"]]
+    assert [each["data"]["retryable"] for each in errors] == [True, False]
+
+
 @pytest.mark.parametrize("watched", [None, 7])
 def test_who_has_beaten_since_keeps_its_streams(
     row: Session, watched: int | None

@@ -385,6 +385,11 @@ async def test_where_too_much_waits_those_with_most_may_send_no_more(
     small.append(b"x" * 9)
     full.append(large.may_send_no_more)
     assert full == [False, True, False, False, False, True]
+    small.append(b"x" * 80)
+    # Two with the same share are both above it, or neither would ever stop.
+    assert large.queued_bytes == small.queued_bytes
+    assert large.may_send_no_more
+    assert small.may_send_no_more
     large.end_with_overflow()
     await all_logged(log)
     assert log.waiting == 0

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 from django.db import OperationalError
 
-from mcp_app.models import Event, Session, Stream
+from mcp_app.models import Event, Session, Stream, Worker
 from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.streams import replay, request_log
+from mcp_app.streams import claims, replay, request_log
 from mcp_app.transports.http import replies
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
@@ -517,6 +517,24 @@ async def test_who_lost_its_stream_is_answered(
     (answer,) = await visit.messages()
     assert (answer["id"], answer["error"]["code"]) == ("seven", -32603)
     assert "ended from outside" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", None])
+async def test_another_process_has_ended_the_call(
+    connect: Connect, process: Process, stage: Stage, accept: str | None
+) -> None:
+    client = await connect(NEWEST, headers={"accept": accept} if accept else {})
+    visit = client.begin("tools/call", {"name": "waits"}, id="seven")
+    await stage.begun()
+    owner = (await stream()).owner
+    row = await Worker.objects.filter(pk=owner).afirst()
+    dead = {owner: None if row is None else row.seen_ms}
+    assert await log_writer.run(claims.claim_orphans, "another", dead) == 1
+    stage.released.set()
+    (answer,) = await visit.messages()
+    assert answer["id"] == "seven"
+    assert "The worker that ran this call is gone." in answer["error"]["message"]
+    assert await logged() == [answer]
 
 
 @pytest.mark.parametrize("faults", [1, 2])
