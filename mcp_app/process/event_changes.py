@@ -171,4 +171,4 @@ class EventChanges:
                 raise EventError(dialect, "not_found", message, kind="event") from None
             refusal = EventError(dialect, "forbidden", REVOKED, reason="revoked")
             raise refusal from None
-        return request._replace(catalog=caller.catalog, rights=caller.rights)
+        return request.with_changes(catalog=caller.catalog, rights=caller.rights)

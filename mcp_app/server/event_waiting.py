@@ -71,7 +71,7 @@ async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
     call = current_call.get()
     assert call is not None  # noqa: S101 - `run_user_code` has set it
     # Events are chosen in a call of their own, beside the one that waits.
-    run = Run(call.request._replace(task=None))
+    run = Run(call.request.with_changes(task=None))
     if "name" not in arguments:
         return ToolOutput((), structured={"types": _visible_types(run.request)})
     try:

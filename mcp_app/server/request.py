@@ -1,13 +1,14 @@
 """A request as it came: what is asked, by whom, and over which transport.
 
-A request cannot be changed: it is a `NamedTuple`.  Its `Run` has the state while it is
-served.
+Nobody writes to a request: the type checker refuses it.  Its `Run` has the state while
+it is served.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from mcp_app.server.ports import Adapters, TaskRun
     from mcp_app.streams.open_session import OpenSession
 
+Made = TypeVar("Made")
+
 UNKNOWN_ADDRESS: Final = "@"
 """The key of the rate of all callers without a known address (`CallerAddresses`)."""
 IS_DRAWN: Final = "mcp_app.is_drawn"
@@ -33,8 +36,18 @@ IS_DRAWN: Final = "mcp_app.is_drawn"
 SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}
 
 
-class Request(NamedTuple):
-    """A request that `server.dispatch` answers; `_replace` makes a changed copy.
+@dataclass_transform(frozen_default=True, eq_default=False)
+def _read_only(made: type[Made]) -> type[Made]:
+    """Make a dataclass that the type checker lets nobody write.
+
+    With `frozen=True`, or as a `NamedTuple`, a call takes 6 % or 3 % longer.
+    """
+    return dataclass(slots=True, eq=False)(made)
+
+
+@_read_only
+class Request:
+    """A request that `server.dispatch` answers; `with_changes` makes a changed copy.
 
     `session` is None in the stateless era and for `initialize`; `headers` is None
     if the transport has none.
@@ -66,6 +79,10 @@ class Request(NamedTuple):
     """Whether a draw chose to record the request; None before a draw."""
     task: TaskRun | None = None
     """The run of a task that this call is; None for the call of a client."""
+
+    def with_changes(self, **members: Any) -> Request:
+        """Return a copy in which these members have other values."""
+        return replace(self, **members)
 
     @property
     def client(self) -> Client:

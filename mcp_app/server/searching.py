@@ -98,7 +98,7 @@ def resolve_called_tool(request: Request) -> Request:
     ):
         return request
     params = {**request.params, "name": tool_name, "arguments": arguments}
-    return request._replace(params=params, mirrors_headers=False)
+    return request.with_changes(params=params, mirrors_headers=False)
 
 
 async def _refuse_call(caller: str, *, arguments: JsonObject) -> ToolOutput:

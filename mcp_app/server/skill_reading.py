@@ -56,7 +56,7 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     path = path.removeprefix("./")
     # The read is recorded as a read of the resource, in addition to the call.
     params = {"uri": addresses.get(path, "")}
-    reading = Run(call.request._replace(method="resources/read", params=params))
+    reading = Run(call.request.with_changes(method="resources/read", params=params))
     match = await find_match(reading, params["uri"])
     if match is None:
         files = ", ".join(addresses)

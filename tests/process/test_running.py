@@ -67,7 +67,7 @@ async def test_a_call_of_a_stranger_counts_while_its_row_is_written(
     visit = play.begin("async", held.script, await connect(STATEFUL))
     await held.entered.wait()
     (call,) = process.running
-    another = Run(call.request._replace(person="203.0.113.9"))
+    another = Run(call.request.with_changes(person="203.0.113.9"))
     with process.running.expect_call(another, another.request.own_session):
         assert process.running.call_count_of(another.person) == 1
     held.go.set()

@@ -110,17 +110,17 @@ READS = ToolHints(read_only=True)
 async def test_what_a_credential_reaches(
     listing: Request, scope: Scope, definition: Definition, sees: bool
 ) -> None:
-    asked = listing._replace(principal=replace(Principal.ANONYMOUS, scope=scope))
+    asked = listing.with_changes(principal=replace(Principal.ANONYMOUS, scope=scope))
     assert asked.sees(definition) is sees
     needing = replace(definition, demands=needs("shop.view_order"))
-    assert not asked._replace(rights=NOTHING).sees(needing)
+    assert not asked.with_changes(rights=NOTHING).sees(needing)
 
 
 async def test_the_host(listing: Request) -> None:
     assert listing.host == ""
     headers = Headers([(b"host", b"mcp.example:8000")])
-    assert listing._replace(headers=headers).host == "mcp.example:8000"
-    assert listing._replace(headers=Headers([])).host == ""
+    assert listing.with_changes(headers=headers).host == "mcp.example:8000"
+    assert listing.with_changes(headers=Headers([])).host == ""
 
 
 async def test_nobody_is_there_to_be_told(run: Run) -> None:

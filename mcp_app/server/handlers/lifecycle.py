@@ -41,7 +41,7 @@ async def initialize(run: Run) -> JsonObject:
     client = described_client(info, capabilities)
     _check_description(client)
     revision = negotiation.negotiate(requested)
-    request = request._replace(revision=revision)
+    request = request.with_changes(revision=revision)
     opening = Opening(
         request.principal,
         request.catalog.server.slug,

@@ -419,7 +419,7 @@ class HttpRequestHandler:
     async def _renew(self, request: Request) -> Request:
         """Give a request that has waited the current catalog and rights, or raise."""
         await self._revalidate()
-        return request._replace(
+        return request.with_changes(
             catalog=self._catalog, principal=self._principal, rights=self._rights
         )
 
