@@ -81,6 +81,10 @@ class Run:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        # A renewed request has the same caller: these stay, and are read quickly.
+        self.session: OpenSession | None = request.session
+        self.principal: Principal = request.principal
+        self.person: str = request.person
 
     def answer_through(self, reply: Outgoing) -> None:
         """Take the way back to the client; without one all messages are dropped."""
@@ -94,24 +98,9 @@ class Run:
         return self._reply or NO_WAY_BACK
 
     @property
-    def session(self) -> OpenSession | None:
-        """The session of the request."""
-        return self.request.session
-
-    @property
     def request_id(self) -> str | int:
         """The id of the request."""
         return self.request.id
-
-    @property
-    def principal(self) -> Principal:
-        """The caller."""
-        return self.request.principal
-
-    @property
-    def person(self) -> str:
-        """The key of the caller for rates and questions (`Request.person`)."""
-        return self.request.person
 
     @property
     def turn(self) -> str:
