@@ -13,6 +13,7 @@ import pytest
 from mcp_app.audit.writing import MAX_ERROR_LENGTH, SHORT_ARGUMENTS
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.log_secrets import BLOT
+from mcp_app.interface.principal import Principal, Rights
 from mcp_app.models import Call, Tool
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
@@ -21,6 +22,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.server import dispatch
 from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.request import Request
 from mcp_app.server.run import End, Run
 from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import counted, kept
@@ -397,9 +399,9 @@ async def test_what_breaks_out_of_everything_is_a_fault_of_ours() -> None:
         raise GeneratorExit
 
     parts: Any = SimpleNamespace(audit=None, tracing=None)
-    request: Any = SimpleNamespace(adapters=parts, method="tools/list", revision=LATEST)
-    request.session, request.streams = None, True
-    run = Run(request)
+    catalog: Any = None
+    caller = (Principal.ANONYMOUS, Rights())
+    run = Run(Request(parts, catalog, *caller, LATEST, 1, "tools/list", {}, {}))
     with pytest.raises(GeneratorExit):
         await dispatch.answer_request(run, break_out)
     assert run.ending.outcome == "failed"

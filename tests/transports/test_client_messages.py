@@ -9,9 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from mcp_app.interface.principal import Principal, Rights
 from mcp_app.protocol.envelope import Notification
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.outcome import Response
+from mcp_app.server.request import Request
 from mcp_app.server.run import Run
 from mcp_app.transports.client_messages import CANCELLED, Together
 
@@ -54,13 +56,20 @@ class Sized(Together):
 
 
 def run_of(size: int = 10, request_id: int = 1) -> Run:
-    asked = SimpleNamespace(
-        adapters=SimpleNamespace(limits=SimpleNamespace(body=MOST)),
-        revision=REVISIONS["2025-03-26"],
-        id=request_id,
-        params={"size": size},
+    adapters: Any = SimpleNamespace(limits=SimpleNamespace(body=MOST))
+    catalog: Any = None
+    request = Request(
+        adapters,
+        catalog,
+        Principal.ANONYMOUS,
+        Rights(),
+        REVISIONS["2025-03-26"],
+        request_id,
+        "tools/call",
+        {"size": size},
+        {},
     )
-    return Run(cast("Any", asked))
+    return Run(request)
 
 
 async def done(work: Any) -> asyncio.Task[Response]:
