@@ -168,10 +168,11 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
     query = _search_query(request, filters)
     calls, newer, older = _read_page(filters, query)
     totals = call_figures(filters) if filters.is_countable else None
-    # Without counters, the first page shows the number of rows.  With counters, a page
-    # that searched rows and is not full says how far back it looked.  A page behind the
-    # link “Newer” needs neither: it is certain that older calls follow.
-    needs_count = (query.rest and not older) if totals else not filters.older
+    # Without counters, the first page shows the number of rows.  A page that searched
+    # rows and is not full says how far back it looked.  A page behind the link “Newer”
+    # needs neither: it is certain that older calls follow.
+    has_count = not (totals or filters.older)
+    needs_count = has_count or (query.rest and not older)
     row_count = None
     if needs_count and not filters.newer:
         row_count = Call.objects.looked_for(query, filters.older)
@@ -184,7 +185,7 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
         "figures": totals,
         "cards": totals and totals.calls and _figure_cards(filters, totals),
         # With counters, show no count: they lack the runs of "Try it".
-        "count": "" if totals else _count_sentence(row_count),
+        "count": _count_sentence(row_count) if has_count else "",
         "back_to": back_to and stored_time(back_to.time_ms),
         "further_url": back_to and filters.query_string(older=back_to),
         "selects": _select_boxes(filters, totals),

@@ -81,16 +81,18 @@ def test_few_statements_and_none_that_scans(
         assert scans(done) == [], asked
 
 
+@pytest.mark.parametrize("more", [{}, {"q": "maria"}])
 def test_many_are_looked_through_so_far_and_no_further(
     staff: Staff,
     monkeypatch: pytest.MonkeyPatch,
     django_assert_max_num_queries: Queries,
+    more: dict[str, str],
 ) -> None:
     monkeypatch.setattr(call_rows, "LOOKED", 250)
     monkeypatch.setattr("mcp_app.models.calls.LOOKED", 250)
     client = staff("view_call")
     with django_assert_max_num_queries(BUDGET):
-        answer = client.get(LIST, {"when": "month", "slower": "1000"})
+        answer = client.get(LIST, {"when": "month", "slower": "1000", **more})
     text = answer.content.decode()
     assert "Look further back" in text
     assert "No such call was found so far." in text
