@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 PIECE: Final = 1024 * 1024
 """Bytes per row: databases limit the size of a statement."""
 TYPE: Final = "application/x-mcp-bundle-piece"
+"""The media type of each piece, before the parameter with the user's key."""
 _MAX_PIECES: Final = 100
 
 
@@ -72,8 +73,8 @@ def user_file_content(user: AbstractBaseUser, name: str, limit: int) -> bytes | 
     pieces = {row.digest: bytes(row.content) for row in rows}
     if not names or any(each not in pieces for each in names):
         return None
-    head = len(f"{media_type}\n".encode())
-    packed = b"".join(pieces[each][head:] for each in names)
+    head_length = len(f"{media_type}\n".encode())
+    packed = b"".join(pieces[each][head_length:] for each in names)
     try:
         return zlib.decompressobj().decompress(packed, limit + 1)
     except zlib.error:
@@ -326,8 +327,8 @@ class FilePartField(forms.Field):
 
     def _check_usable(self, digest: str) -> None:
         """Raise unless the file exists and the user may use it."""
-        is_there = Blob.objects.filter(digest=check_digest(digest)).exists()
-        if not is_there or not self.file_widget.may_use(digest):
+        is_stored = Blob.objects.filter(digest=check_digest(digest)).exists()
+        if not is_stored or not self.file_widget.may_use(digest):
             raise ValidationError(_("The file is no longer stored. Choose it again."))
 
     def _resource_uri(

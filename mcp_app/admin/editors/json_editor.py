@@ -1,7 +1,8 @@
 """A JSON column that staff edit either as rows of small forms or as JSON.
 
-The page sends back what it showed; a difference from that is a change. So no script
-is needed. Users who change both rows and JSON must choose which of them to keep.
+The page also sends back the JSON that it showed at first. The server finds the changes
+by comparison, so no script is needed. Users who change both rows and JSON must choose
+which of them to keep.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Initial: TypeAlias = "list[dict[str, Any]]"
 
 WAYS: Final = ("own", "table", "json")
+"""What to store: nothing (the function's JSON counts), the rows, or the typed JSON."""
 WORDS: Final = {
     "as_json": gettext_lazy("Edit as JSON"),
     "own": gettext_lazy("The function's own"),
@@ -49,14 +51,14 @@ class JsonEditor(ABC):
     row_template: ClassVar[str]
     multipart: ClassVar[bool] = False
     words: ClassVar[Mapping[str, Any]]
-    """Texts of the page; also `least` and `names_of`, which the scripts read."""
+    """Texts of the page; for scripts, also `least` (fewest rows) and `names_of`."""
 
     @abstractmethod
     def initial_rows(self, value: Any) -> Initial:
         """Return the rows that show a value; raise `NotRepresentable`."""
 
     def rows_again(self, value: Any, sent: Rows) -> Initial:
-        """Return the rows that show this value again; it was made from `sent`."""
+        """Return the rows that show a value, which was made from the rows `sent`."""
         return self.initial_rows(value)
 
     @abstractmethod
@@ -98,7 +100,7 @@ class Result:
 
 @dataclass
 class EditorInput:
-    """What a browser sent for a sheet."""
+    """What a browser sent for a column; `own` is the JSON to use if it is empty."""
 
     sheet: JsonEditor
     data: Mapping[str, Any]
@@ -171,7 +173,7 @@ class EditorInput:
             return Result(way, problem=str(error))
 
     def _choose_way(self) -> tuple[str, bool]:
-        """Return the way to read: "table", "json" or "own"; and whether it is sure."""
+        """Return which of WAYS to read, and False if the user must choose first."""
         keep, chosen = self._submitted_text("keep"), self._submitted_text("as")
         if keep in WAYS:
             return keep, True
@@ -195,6 +197,7 @@ class EditorInput:
         if way == "own" and self.own is not None:
             return ""
         if not self._changed_ways():
+            # The page may show a text that is not stored yet (`with_text`): keep that.
             shown = json_texts.formatted_text(original).strip()
             is_origin = self.displayed_text.strip() == shown
             return original if is_origin else self.displayed_text
@@ -217,7 +220,7 @@ class EditorInput:
         return jsonrpc.write(value).decode()
 
     def submitted_content(self) -> dict[str, Any]:
-        """Return the content to show again: of the new text if valid, else as sent."""
+        """Return the template variables: of the new text if valid, else as sent."""
         result, rows = self.result, self.submitted_rows
         # A script may ask for a way. The prefix `show-` is unique: other names begin
         # with a field's name.
@@ -236,7 +239,7 @@ class EditorInput:
     def content_of(
         self, stored: str, way: str | None, sent: Rows | None = None
     ) -> dict[str, Any]:
-        """Return the content that shows a text; `sent` are the rows that made it."""
+        """Return the template variables for a text, made from the rows `sent`."""
         text = json_texts.formatted_text(stored or self.own or "")
         value, rows, beyond = parse_or_none(text), None, ""
         try:
@@ -263,7 +266,7 @@ class EditorInput:
 
 
 class SheetWidget(CompositeWidget):
-    """Rows and a text area; `own` is the JSON to use if the column is empty."""
+    """Rows and a text area for a column; `own` is the JSON to use if it is empty."""
 
     template_name = "mcp_app/widgets/sheet.html"
     there = "-as"
@@ -344,7 +347,7 @@ class SheetField(forms.Field):
         """Return the sent value, with the saved value in the untouched parts."""
         text = text_on_top(mine.stored, mine.result.text, touched)
         is_all_mine = json_texts.is_same_json(text, mine.result.text)
-        # Only the sent data also have the other inputs of the page.
+        # Keep the sent data if possible: `with_text` drops other inputs of the page.
         return mine if mine.result.problem or is_all_mine else mine.with_text(text)
 
     def has_changed(self, initial: Any, data: Any) -> bool:

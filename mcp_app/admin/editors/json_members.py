@@ -1,4 +1,4 @@
-"""JSON member by member, so that the changes of two people fit together.
+"""Divides JSON into members, so that the changes of two people can be merged.
 
 If each entry of a list has a name or is a text, the entries are members.  Any other
 list, such as messages, is one member: its positions shift when an entry is inserted.
@@ -33,6 +33,7 @@ def text_on_top(theirs: str, mine: str, touched: Collection[str]) -> str:
     values = parse_or_none(theirs), parse_or_none(mine)
     if None in values:
         return mine
+    # A path begins with the separator, so the first piece is empty.
     paths = [each.split(SEPARATOR)[1:] for each in touched]
     return jsonrpc.write(_value_on_top(*values, paths, MAX_LEVELS)).decode()
 
@@ -72,13 +73,14 @@ def _name_of(entry: Any) -> str:
         return entry if isinstance(entry, str) else ""
     key = next((each for each in NAMES if entry.get(each)), "")
     # A filter with a fixed value has no parameter: use path and comparison.
-    rest = ("lookup", "exclude", "unit") if key == "path" else ()
-    return " ".join([key, *(str(entry.get(each, "")) for each in (key, *rest))]).strip()
+    keys = ("lookup", "exclude", "unit") if key == "path" else ()
+    return " ".join([key, *(str(entry.get(each, "")) for each in (key, *keys))]).strip()
 
 
 def _value_on_top(
     theirs: Any, mine: Any, touched: Collection[list[str]], levels: int
 ) -> Any:
+    """Return `theirs` with the parts of `mine` whose paths are touched."""
     types = {type(each) for each in (theirs, mine) if each is not ABSENT}
     old, new = _members(theirs, levels), _members(mine, levels)
     if old is None or new is None or len(types) > 1:
@@ -86,12 +88,12 @@ def _value_on_top(
     # An empty path means that `mine` changed names or order.
     names = (*new, *old) if [] in touched else (*old, *new)
     paths: dict[str, list[list[str]]] = {name: [] for name in names}
-    for name, *rest in filter(None, touched):
-        paths.setdefault(name, []).append(rest)
+    for name, *inner_path in filter(None, touched):
+        paths.setdefault(name, []).append(inner_path)
     members = {}
-    for name, rests in paths.items():
+    for name, inner_paths in paths.items():
         pair = old.get(name, ABSENT), new.get(name, ABSENT)
-        member = _value_on_top(*pair, rests, 0 if list in types else levels - 1)
+        member = _value_on_top(*pair, inner_paths, 0 if list in types else levels - 1)
         if member is not ABSENT:
             members[name] = member
     if not members and ABSENT in (theirs, mine):

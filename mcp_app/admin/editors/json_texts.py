@@ -99,13 +99,13 @@ def check_schema_text(text: str) -> Any:
     if not isinstance(schema, dict):
         raise ValueError(_("This must be a JSON object."))
     lines = dict(_member_lines(text))
-    for name, path, other in misspelt_keywords(every_subschema(schema)):
+    for name, path, suggestion in misspelt_keywords(every_subschema(schema)):
         sentence = _(
             "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
             "“%(other)s”?"
         )
         line = lines[(*path, name)]
-        raise ValueError(sentence % {"line": line, "name": name, "other": other})
+        raise ValueError(sentence % {"line": line, "name": name, "other": suggestion})
     limits = mcp_settings.limits
     try:
         check_schema(
@@ -126,12 +126,14 @@ def _with_line_number(message: str, lines: Mapping[Path, int]) -> str:
     ]
     if not matches:
         return message
+    # The longest of the places in the message is the exact one.
     values = {"line": max(matches)[1], "message": message}
     return _("Line %(line)d: %(message)s") % values
 
 
 def _member_lines(text: str) -> Iterator[tuple[Path, int]]:
     """Yield the path of each member of each object, and its line."""
+    # For each open bracket: the current name or index, and whether it is an object.
     path: list[str | int] = []
     objects: list[bool] = []
     key_is_next, line, offset = False, 1, 0

@@ -38,7 +38,7 @@ class LineForm(RowForm):
     used_names: ClassVar[set[str]]
     """The names of parameters that other lines have."""
     max_lines: ClassVar[int]
-    """How many lines of this sort one place may have."""
+    """The greatest number of lines in one `Lines`."""
     number = 1
     """The position among the lines, counted from 1."""
     is_open = False
@@ -82,8 +82,8 @@ class LineForm(RowForm):
 
     @property
     def is_wrong(self) -> bool:
-        is_right = all(lines.is_valid() for lines in self.inner)
-        return (self.is_bound and bool(self.errors)) or not is_right
+        is_inner_valid = all(lines.is_valid() for lines in self.inner)
+        return (self.is_bound and bool(self.errors)) or not is_inner_valid
 
     def label(self) -> str:
         """Return the label of the line for people."""
@@ -133,16 +133,16 @@ class Lines:
         self, make: type[LineForm], data: Mapping[str, Any], lines: Mapping[int, Any]
     ) -> Iterator[LineForm]:
         pattern = re.compile(rf"{re.escape(self.prefix)}-(\d{{1,9}})-path")
-        places = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
+        numbers = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
         removed = cast("QueryDict", data).getlist(REMOVE)
-        for at in sorted(places):
+        for at in sorted(numbers):
             prefix = f"{self.prefix}-{at}"
             if prefix not in removed and data.get(f"{prefix}-path"):
                 yield make(data, prefix=prefix, initial=lines.get(at, {}))
         added = data.get(f"{self.prefix}-add")
         offered: Any = flatten_choices(self.add)
-        if added in dict(offered) and len(places) < make.max_lines:
-            prefix = f"{self.prefix}-{max(places, default=-1) + 1}"
+        if added in dict(offered) and len(numbers) < make.max_lines:
+            prefix = f"{self.prefix}-{max(numbers, default=-1) + 1}"
             yield make(initial=make.begin_line(str(added)), prefix=prefix)
 
     def add_groups(self) -> Any:
@@ -187,10 +187,12 @@ class Lines:
         if not number.isdecimal() or int(number) >= len(self.right):
             return False
         form = self.right[int(number)]
-        rest = member.partition(".")[2]
-        if any(inner.place_problem(rest, message) for inner in form.inner):
+        # A place inside the line is such as "filters.0.value": drop its first name.
+        inner_place = member.partition(".")[2]
+        if any(inner.place_problem(inner_place, message) for inner in form.inner):
             return True
         if form.is_bound:
+            # The input `value` also shows a default.
             field = {"default": "value"}.get(member, member)
             form.add_error(field if field in form.fields else "path", message)
         return form.is_bound

@@ -81,7 +81,7 @@ class LookupSheet(OneFormSheet):
 
 
 def typed_query(sent: EditorInput) -> tuple[JsonObject, list[str]]:
-    """Return the typed config without the wrong lines, and the labels of those."""
+    """Return the typed config without the wrong lines, and the labels of these."""
     if not sent.result.problem:
         return parse_or_none(sent.result.text) or {}, []
     rows = sent.submitted_rows
@@ -103,6 +103,7 @@ def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
     if config.get("fields") or config.get("lists"):
         return config
     config["fields"] = usual_columns(model)
+    # Sort by the first term of the model's `Meta.ordering`, if a query can.
     term = next(iter(() if one else model.model._meta.ordering or ()), None)
     field = model.fields.get(term.removeprefix("-")) if isinstance(term, str) else None
     if field is not None and is_sortable(field) and "order" not in config:
@@ -211,7 +212,7 @@ class LookupForm(OneForm):
         return MAX_ROWS if self.page_answer == GROUPS else USUAL_ROWS
 
     def _offer_group_order(self) -> None:
-        """Offer the names of groups and numbers."""
+        """Offer an order by each group and each measure."""
         parts = {name: self.lines[name].configs() for name in ("group_by", "measures")}
         config = {"model": self.base["model"], "answer": GROUPS, **parts}
         text = QueryText(config, self.opened)
@@ -263,10 +264,11 @@ class LookupForm(OneForm):
         super().full_clean()
         if not self.is_bound or self.row_model is None:
             return
+        # [1] are the problems. The place of one is such as "filters.0.value".
         for problem in self.read_config(self.build_config(), self.opened)[1]:
-            name, _dot, rest = problem.place.partition(".")
+            name, _dot, line_place = problem.place.partition(".")
             lines = None if isinstance(problem, Incomplete) else self.lines.get(name)
-            if lines is not None and lines.place_problem(rest, problem.message):
+            if lines is not None and lines.place_problem(line_place, problem.message):
                 self.add_error(None, self.wrong_row)
 
     def has_changed(self) -> bool:

@@ -37,16 +37,17 @@ def _groups_of(
     model: OpenModel, opened: OpenModels, use: Use, way: tuple[Hop, ...] = ()
 ) -> Iterator[tuple[tuple[Hop, ...], list[OpenField]]]:
     """Yield the model's own fields, then those of models behind to-one relations."""
-    here = way[-1].model if way else model
-    fields = [*(here.fields if use == "fields" else here.filters).values()]
-    to_many = FieldKind.TO_MANY if use == "fields" else None
-    yield way, [each for each in fields if each.kind is not to_many]
-    before = {model.label, *(hop.model.label for hop in way)}
+    end_model = way[-1].model if way else model
+    fields = [*(end_model.fields if use == "fields" else end_model.filters).values()]
+    # A column shows one value, so it cannot be a to-many relation.
+    left_out = FieldKind.TO_MANY if use == "fields" else None
+    yield way, [each for each in fields if each.kind is not left_out]
+    labels_on_way = {model.label, *(hop.model.label for hop in way)}
     for field in fields if len(way) + 1 < MAX_PATH_STEPS else ():
         if field.kind is FieldKind.TO_ONE:
             target = opened.get(field.target_model._meta.label)
             # Do not follow relations back to a model on the way.
-            if target is not None and target.label not in before:
+            if target is not None and target.label not in labels_on_way:
                 yield from _groups_of(model, opened, use, (*way, Hop(field, target)))
 
 
@@ -66,7 +67,7 @@ def grouped_choices(
         entries: Pairs = []
         for field in fields:
             path = f"{prefix}{field.name}"
-            # A relation is shown by this text, and is offered itself: do not repeat it.
+            # The relation, which is offered itself, shows this text: do not repeat it.
             is_twice = way and use == "fields" and field.name == way[-1].model.text
             if is_twice and not any(each.endswith(path) for each in chosen):
                 continue
@@ -178,9 +179,10 @@ def comparison_choices(field: OpenField, chosen: str = "") -> Choices:
     comparisons = comparisons_of(field)
     codes: list[str] = []
     for each in comparisons:
-        is_excluded = field.kind in _EXCLUDED or each == EMPTY
-        codes += [each, f"{NOT}{each}"] if is_excluded else [each]
+        may_exclude = field.kind in _EXCLUDED or each == EMPTY
+        codes += [each, f"{NOT}{each}"] if may_exclude else [each]
     if chosen and chosen not in codes and chosen.lstrip(NOT) in comparisons:
+        # A stored filter may exclude what new ones cannot.
         codes.append(chosen)
     return [
         (code, lookup_label(code.lstrip(NOT), field.kind, code.startswith(NOT)))

@@ -61,6 +61,8 @@ def check_name(name: str) -> None:
 
 
 class FilterForm(LineForm):
+    """A filter: field, comparison, and a fixed value or a parameter for clients."""
+
     max_lines = 20
 
     path = redrawing_field(_("Field"))
@@ -78,7 +80,7 @@ class FilterForm(LineForm):
     required = forms.BooleanField(label=_("Clients must say it"), required=False)
     description = LinesField(label=_("Description"), rows=1)
     is_unfinished = False
-    """Whether the line has just shown the input, so that the value is missing."""
+    """Whether only the input for the value is missing on the page that was sent."""
 
     def __init__(
         self,
@@ -100,10 +102,13 @@ class FilterForm(LineForm):
         self.code, self.comparison = code, code.lstrip(NOT)
         self.excludes = code.startswith(NOT) and code != NOT_EMPTY
         self.is_fixed = code == NOT_EMPTY or self.value_text("source") == FIXED
-        # The page sends this back, to show for which comparison it asked a value.
+        # The page sends this back, so that `clean` knows which input it had.
         self.seen = f"{code} {self.is_fixed}"
-        self.resolved = found = self._resolve_path(path)
-        is_row = found is not None and found.stand_in and not path.endswith(PK)
+        self.resolved = field_path = self._resolve_path(path)
+        # The path names a relation, and not its key.
+        is_row = (
+            field_path is not None and field_path.stand_in and not path.endswith(PK)
+        )
         self.asks_row = bool(is_row) and self.comparison in BY_ROW
         paths = grouped_choices(
             self.model, self.opened, filter_entries, [path], "filters"
@@ -112,18 +117,18 @@ class FilterForm(LineForm):
         if (path, code) != (self.initial.get("path"), self.initial.get("lookup")):
             # A value of another field or comparison may be of another type.
             self.initial = {**self.initial, "value": None, "value_to": None}
-        if found is None:
+        if field_path is None:
             self.offer_choices("lookup", [(code, code)])
             self.fields["value"] = forms.Field(required=False, widget=forms.TextInput())
             return
-        self.offer_choices("lookup", comparison_choices(found.end_field, code))
+        self.offer_choices("lookup", comparison_choices(field_path.end_field, code))
         if code == NOT_EMPTY:
             # This comparison needs no value.
             self.fields["source"].widget = forms.HiddenInput()
             return
         listed = f"{prefix}-texts" if self.asks_row else ""
-        self.fields |= value_fields(found, self.comparison, listed)
-        if code in SEVERAL and found.end_field.kind is FieldKind.TEXT:
+        self.fields |= value_fields(field_path, self.comparison, listed)
+        if code in SEVERAL and field_path.end_field.kind is FieldKind.TEXT:
             self.fields["others"] = self._others_field()
 
     def _others_field(self) -> forms.Field:
@@ -156,8 +161,10 @@ class FilterForm(LineForm):
         for _words, config in ready_filters(field_path.end_field) if is_ready else ():
             if str(config["value"]) == value:
                 return cls.initial_line({"path": path, **config})
+        # The first choice is the usual comparison.
         code = comparison_choices(field_path.end_field)[0][0]
         usual = _usual_name(path)
+        # 37 characters leave room for a number in MAX_NAME_LENGTH.
         names = (usual, *(f"{usual[:37]}_{number}" for number in range(2, 999)))
         name = next(each for each in names if each not in cls.used_names)
         return cls.initial_line({"path": path, "lookup": code, "parameter": name})
@@ -180,16 +187,16 @@ class FilterForm(LineForm):
             "parameter": "" if name == _usual_name(path) else name,
             "value": value,
         }
-        found = cls._resolve_path(path)
+        field_path = cls._resolve_path(path)
         if lookup == EMPTY and value is False and not is_by_client:
             line["lookup"] = NOT_EMPTY
-        if found is None or value is None:
+        if field_path is None or value is None:
             return line
         if lookup == RANGE:
             line["value"], line["value_to"] = value
         elif path.endswith(PK) and lookup in BY_ROW and not is_by_client:
             keys = value if isinstance(value, list) else [value]
-            if texts := cls.texts.texts_of(found, keys):
+            if texts := cls.texts.texts_of(field_path, keys):
                 path = path.removesuffix(PK)
                 shown = texts if keys is value else texts[0]
                 line |= {"was": path, "path": path, "value": shown}
@@ -258,13 +265,14 @@ class FilterForm(LineForm):
             self.add_error("value", error)
             return
         if value is None and self.is_fixed:
-            is_again = any(each.startswith(SHOW) for each in self.data)
-            is_new = self.data.get(self.add_prefix("seen")) != self.seen
-            self.is_unfinished = is_again and is_new
+            is_only_shown = any(each.startswith(SHOW) for each in self.data)
+            is_new_input = self.data.get(self.add_prefix("seen")) != self.seen
+            self.is_unfinished = is_only_shown and is_new_input
             if not self.is_unfinished:
                 self.add_error("value", _("Write the value."))
 
     def _clean_value(self, path: Path) -> Any:
+        # "Is not empty" is stored as "is empty" with the value false.
         value: Any = self.code != NOT_EMPTY and self.cleaned_data["value"]
         if self.comparison == RANGE:
             ends = [value, self.cleaned_data["value_to"]]
@@ -303,10 +311,12 @@ def is_representable(config: JsonObject) -> bool:
     if lookup == EMPTY and config.get("exclude"):
         return False
     values = value if isinstance(value, list) else [value]
+    # If `values is value`, the value is a list.
     if value is not None and (values is value) != (lookup in ("in", RANGE)):
         return False
     if values is value and lookup == RANGE and len(values) != len(ENDS):
         return False
+    # A time of day follows the ten characters of a date; the inputs have none.
     if lookup == RANGE and any(str(each)[10:11] in ("T", " ") for each in values):
         return False
     return all(isinstance(each, str | int | float | None) for each in values)

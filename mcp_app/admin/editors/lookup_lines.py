@@ -1,4 +1,4 @@
-"""Lines of a query beside its filters: groups, numbers, terms of an order, lists."""
+"""Lines of a query except filters: groups, measures, terms of an order, lists."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class MeasureLine(ChoiceLine):
     def choices_to_add(cls, chosen: str = "") -> Choices:
         rows = str(cls.model.model._meta.verbose_name_plural)
         count = "count", capfirst(measure_label("count", rows, None))
-        # `count` is no field, so it is not passed on.
+        # `count` is no field: passed on, it would be shown as no longer open.
         return [count, *super().choices_to_add("" if chosen == "count" else chosen)]
 
     @classmethod
@@ -227,7 +227,7 @@ def _chosen_label(bound: BoundField) -> str:
 
 
 def usual_name(path: str, model: OpenModel) -> str:
-    """Return the default name of a measure: hires, sum_net_total."""
+    """Return the default name of "count" (hires) or "sum/net_total" (sum_net_total)."""
     rows = slugify(str(model.model._meta.verbose_name_plural)).replace("-", "_")
     name = rows if path == "count" else path.replace("/", "_").replace(".", "_")
     return name[:MAX_NAME_LENGTH] or "count"
@@ -245,7 +245,7 @@ def usual_columns(model: OpenModel, owner: OpenModel | None = None) -> list[str]
 
 
 def put_columns(config: JsonObject, ticked: Sequence[str]) -> None:
-    """Store the ticked fields: first those of before in their order, then new ones."""
+    """Store the ticked fields: first the stored ones in their order, then new ones."""
     kept = [each for each in config.get("fields", ()) if each in ticked]
     put_member(config, "fields", kept + [each for each in ticked if each not in kept])
 
@@ -255,5 +255,6 @@ def put_order(config: JsonObject, first: str, rest: Sequence[str]) -> None:
 
 
 def put_limit(config: JsonObject, limit: int | None, usual: int) -> None:
+    """Store a changed limit; without a stored limit, `usual` is no change."""
     if limit != config.get("limit", usual):
         put_member(config, "limit", limit)

@@ -1,4 +1,4 @@
-"""Fields for the values of a query's filters, and rows by their texts."""
+"""Fields for the values of a query's filters, and how rows are found by a text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ MAX_TICKS: Final = 12
 """The greatest number of choices shown as boxes; more are a list."""
 YES_NO: Final = ((True, _("yes")), (False, _("no")))
 PK: Final = ".pk"
+"""The end of a path that means the key of a related row."""
 REDRAW: Final = {"data-mcp-redraw": "config"}
+"""Marks inputs: after a change, the page's script asks for the form again."""
 
 # -- inputs ----------------------------------------------------------------------------
 
@@ -128,8 +130,8 @@ def _value_field(path: Path, lookup: str, label: Label, listed: str = "") -> Any
     schema = schema_of(path, lookup)
     options: dict[str, Any] = {"label": label, "required": False}
     is_list = schema.get("type") == "array"
-    one = schema["items"] if is_list else schema
-    if choices := _choices_of(path, lookup, one):
+    item_schema = schema["items"] if is_list else schema
+    if choices := _choices_of(path, lookup, item_schema):
         value_of = {str(value): value for value, _text in choices}
         options |= {"coerce": lambda sent: value_of.get(str(sent)), "empty_value": None}
         if is_list:
@@ -142,8 +144,8 @@ def _value_field(path: Path, lookup: str, label: Label, listed: str = "") -> Any
     if is_list:
         attrs = {**suggesting, **REDRAW, "aria-label": label}
         inputs = {"widget": SeveralInputs(attrs)} if listed else {}
-        return ListField(_field_of_one(one), label=label, **inputs)
-    field = _field_of_one(one, **options)
+        return ListField(_field_of_one(item_schema), label=label, **inputs)
+    field = _field_of_one(item_schema, **options)
     field.widget.attrs |= suggesting
     return field
 
@@ -249,20 +251,20 @@ class RowTexts:
     def _read_rows(
         self, path: Path, limit: int, lookup: str, values: Sequence[object]
     ) -> list[tuple[Any, str]]:
-        """Return (key, text) of rows that match a value; without a lookup, by key."""
+        """Return (key, text) of rows whose text, or key if no lookup, fits a value."""
         model, key = path.owner, path.end_field.key_column
         field = model.fields.get(model.text)
         needed = {model.permission, "" if field is None else field.permission} - {""}
         if self._user is None or not all(map(self._user.has_perm, needed)):
             return []
         column = key if field is None else field.source.attname
-        name = f"{column}__{lookup}" if lookup else key
-        fits = reduce(or_, (Q(**{name: each}) for each in values), Q())
+        condition_name = f"{column}__{lookup}" if lookup else key
+        condition = reduce(or_, (Q(**{condition_name: each}) for each in values), Q())
         using = router.db_for_read(model.model)
         scopes = Scopes(AccessRequest.of_user(self._user), using)
         try:
             with time_limit(using, SECONDS):
-                rows = scopes.rows(model).filter(fits).order_by(column)
+                rows = scopes.rows(model).filter(condition).order_by(column)
                 pairs = rows.values_list(key, column)[:limit]
                 return [(value, str(text)) for value, text in pairs]
         except Exception as error:

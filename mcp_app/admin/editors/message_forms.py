@@ -40,7 +40,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Label]]] = {
         **dict.fromkeys(("title", "description", "mime_type"), ""),
     },
 }
-"""The columns of each kind, with the error if a required one is empty, or ""."""
+"""The fields of each kind, with the error to show if a field is empty, or ""."""
 
 
 class MessageForm(RowForm):

@@ -36,12 +36,12 @@ _MEMBERS: Final = {
     "title": "title",
     "description": "description",
 }
-"""The columns of a row that are one line, and the members that store them."""
+"""Attributes of a `Message` that are one line, and the JSON members for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One row; `upload` is the digest of a file, `was` the index that was shown."""
+    """One row; `upload` is the digest of a file, `was` the index in the stored list."""
 
     role: str = "user"
     kind: str = "text"
@@ -56,7 +56,7 @@ class Message:
 
 
 def is_media_type(media_type: str) -> bool:
-    """Return whether a file of this type is a content block that needs no URI."""
+    """Return whether a file of this type is an image or audio block, without a URI."""
     return media_type.partition("/")[0] in MESSAGE_MEDIA
 
 
@@ -105,10 +105,10 @@ def config_of(
 ) -> JsonObject:
     """Return the config of rows; a row with the same meaning keeps its JSON."""
     before = (base or {}).get("messages", ())
-    former = {str(number): message for number, message in enumerate(before)}
+    stored_messages = {str(number): message for number, message in enumerate(before)}
     return {
         "messages": [
-            stored_or_written(former.get(row.was, {}), message_of(row), _EMPTY)
+            stored_or_written(stored_messages.get(row.was, {}), message_of(row), _EMPTY)
             for row in rows
         ]
     }

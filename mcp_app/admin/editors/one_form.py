@@ -102,7 +102,7 @@ class OneFormSheet(JsonEditor):
     def __init__(
         self, form: type[OneForm], schema: JsonObject, **options: object
     ) -> None:
-        """Take the form class, the config's JSON Schema, and more class members."""
+        """Make a subclass of `form` with `options` as class members."""
         self._schema = schema
         self.formset = forms.formset_factory(  # type: ignore[misc, assignment]
             type(form.__name__, (form,), options),

@@ -55,6 +55,7 @@ _REST: Final = ("title", "deprecated", "readOnly", "writeOnly", "$comment")
 """Members of a property that the table keeps but does not show."""
 _OF_ALL: Final = ("type", "properties", "required", "additionalProperties")
 _REST_OF_ALL: Final = ("$schema", "title", "description", "$comment")
+"""Members of the whole schema: `_OF_ALL` are checked, these are only kept."""
 _EMPTY: Final = {"description": "", "pattern": "", "uniqueItems": False, "examples": []}
 """Members with the values that mean the same as a missing member."""
 
@@ -95,6 +96,7 @@ def parameter_of(name: str, schema: object, *, required: bool = False) -> Parame
     )
     examples = schema.get("examples")
     example = examples[0] if isinstance(examples, list) and examples else MISSING
+    # Each value is what the form makes of its text: `check_same` finds any loss.
     row = Parameter(
         name=name,
         type=kind,
@@ -144,8 +146,8 @@ def _typed_line(text: object) -> str:
 
 def _property_schema(stored: JsonObject, row: Parameter) -> JsonObject:
     """Return the schema of a row; `stored` is the property it replaces, or {}."""
-    rest: JsonObject = {member: stored[member] for member in _REST if member in stored}
-    return {**rest, **property_of(row)}
+    kept: JsonObject = {member: stored[member] for member in _REST if member in stored}
+    return {**kept, **property_of(row)}
 
 
 def schema_of(
@@ -162,7 +164,7 @@ def schema_of(
         stored = base.get("properties", {}).get(row.was, {})
         written = _property_schema(stored, row)
         schema["properties"][row.name] = stored_or_written(stored, written, _EMPTY)
-    # Known names keep their earlier order.
+    # `required` keeps the order that it has in `base`; other names follow.
     places = {name: index for index, name in enumerate(base.get("required", ()))}
     required = [row for row in rows if row.required]
     required.sort(key=lambda row: places.get(row.was, len(places)))

@@ -241,6 +241,7 @@ def _list_value(kind: str, text: str) -> object:
 
 
 def _list_text(kind: str, values: list[object]) -> str:
+    """Return entries with commas, or as JSON if those would be read differently."""
     texts = [value if isinstance(value, str) else _json_text(value) for value in values]
     together = ", ".join(texts)
     if not together or together.startswith("["):
@@ -348,7 +349,7 @@ def _wrong_limits(row: Parameter) -> tuple[str, str] | None:
 
 def _value_problem(row: Parameter, value: object) -> str | None:
     """Validate a value with the validator of calls; return a message or None."""
-    for broken in schemas.compile_schema(property_of(row)).violations(value, 1):
+    for violation in schemas.compile_schema(property_of(row)).violations(value, 1):
         sentences = {
             "maximum": _("The value %(value)s is above the largest, %(limit)s."),
             "minimum": _("The value %(value)s is below the smallest, %(limit)s."),
@@ -371,8 +372,8 @@ def _value_problem(row: Parameter, value: object) -> str | None:
             "url": _("“%(value)s” is not a web address, such as https://example.com."),
         }
         other = _("“%(value)s” does not fit the limits.")
-        sentence = sentences.get(broken.rule) or sentences.get(row.type, other)
-        limit = row.least if broken.rule.startswith("min") else row.most
+        sentence = sentences.get(violation.rule) or sentences.get(row.type, other)
+        limit = row.least if violation.rule.startswith("min") else row.most
         return sentence % {"value": text_of_value(row.type, value), "limit": limit}
     return None
 

@@ -56,7 +56,7 @@ def check_same(
 ) -> None:
     """Raise `NotRepresentable` if a row would write another value than the stored one.
 
-    `empty` has members, with the values that mean the same as a missing member.
+    `empty` has, for each optional member, the value that means the same as no member.
     """
     member = _differing_member(stored, written, empty)
     if member is not None:
@@ -74,6 +74,7 @@ def stored_or_written(
 def _differing_member(
     stored: JsonObject, written: JsonObject, empty: JsonObject
 ) -> str | None:
+    """Return the name of a member with another meaning; None if there is none."""
     one, other = (
         {name: json.dumps(value, sort_keys=True) for name, value in each.items()}
         for each in ({**empty, **stored}, {**empty, **written})
@@ -124,7 +125,7 @@ class TextsField(LinesField):
 
 
 class RowForm(forms.Form):
-    """One row; `was` identifies the row that the page showed."""
+    """One row; `was` is the stored name or index of what it shows, "" if it is new."""
 
     use_required_attribute = False
 

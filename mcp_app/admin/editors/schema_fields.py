@@ -50,7 +50,7 @@ OWN: Final = OF_ALL | {"enum", "const", "properties", "prefixItems"}
 MAX_TICKS: Final = 12
 """The greatest number of choices shown as boxes; more are a list."""
 MAX_ABOUT: Final = 1_000
-"""Characters of a description: some name thousands of choices."""
+"""Characters of a description that are shown: some list thousands of choices."""
 NULL: Final = {"type": "null"}
 DECIMAL: Final = [{"type": "number"}, {"type": "string"}]
 """The `anyOf` of a decimal number."""
@@ -124,8 +124,8 @@ def fields_of(
 ) -> list[Field] | None:
     """Return a field for each property, filled in with its example.
 
-    The fields of a question are filled in with defaults, as clients do
-    (client/elicitation).  None if only JSON can express the whole object.
+    The fields of a question are filled in with defaults, as clients do (specification:
+    client/elicitation).  None if only JSON can express the whole object.
     """
     properties = schema.get("properties", {})
     if not isinstance(properties, dict) or OF_ALL & schema.keys():
@@ -149,6 +149,7 @@ def _property_field(
     examples, default = members.get("examples"), members.get("default", MISSING)
     preset = examples[0] if isinstance(examples, list) and examples else MISSING
     if is_question:
+        # The field shows the default itself, so `left_out` need not name it.
         preset, default = default, MISSING
     field = Field(
         # Hash the name: a property may have the name of another input of the form.
@@ -181,21 +182,21 @@ def _without_null(about: object) -> tuple[JsonObject, bool]:
     members = dict(about) if isinstance(about, dict) else {"const": about}
     options, types = members.get("anyOf"), members.get("type")
     if isinstance(options, list):
-        rest = [each for each in options if each != NULL and isinstance(each, dict)]
-        if len(rest) == 1 or rest == DECIMAL:
+        schemas = [each for each in options if each != NULL and isinstance(each, dict)]
+        if len(schemas) == 1 or schemas == DECIMAL:
             del members["anyOf"]
-            return {**rest[0], **members}, NULL in options
+            return {**schemas[0], **members}, NULL in options
     if isinstance(types, list) and "null" in types:
-        rest = [each for each in types if each != "null"]
-        return {**members, "type": rest[0] if len(rest) == 1 else rest}, True
+        names = [name for name in types if name != "null"]
+        return {**members, "type": names[0] if len(names) == 1 else names}, True
     return members, False
 
 
 def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
     """Return the kind of field for a property, and its choices."""
     items = members.get("items", {})
-    for kind, within in (("choice", members), ("choices", items)):
-        if options := [*_options_of(within)]:
+    for kind, schema in (("choice", members), ("choices", items)):
+        if options := [*_options_of(schema)]:
             return kind, options
     if not isinstance(items, dict) or OWN & {*members, *items}:
         return "json", ()
@@ -204,11 +205,11 @@ def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
     if items:
         whole["items"] = {"type": items.get("type")}
     yes_and_no = Option("yes", _("yes"), sends=True), Option("no", _("no"), sends=False)
-    # A field ignores other formats; the call checks them.
+    # If no kind has this format, the type decides; the call checks the format.
     plain = {name: each for name, each in whole.items() if name in ("type", "items")}
-    for shape in (whole, plain):
-        for kind, each in SHAPES.items():
-            if each == shape and kind not in CHOOSING:
+    for members_of_shape in (whole, plain):
+        for kind, shape in SHAPES.items():
+            if shape == members_of_shape and kind not in CHOOSING:
                 return kind, yes_and_no if kind == "boolean" else ()
     return "json", ()
 
@@ -236,6 +237,7 @@ def _options_of(schema: object) -> Iterator[Option]:
     are_periods = {*texts} <= {*PERIODS}
     for text, value, title in zip_longest(texts, values, titles):
         shown = _period_text(text) if are_periods else visible(str(title or text))
+        # Null is no choice: an empty field can mean it.
         if value is not None:
             yield Option(text, shown, sends=value)
 
@@ -246,6 +248,7 @@ def _period_text(name: str) -> str:
     last = end - timedelta(days=1)
     days = date_format(last, "j M Y")
     if first != last:
+        # Do not repeat a month or a year that both days have.
         wording = "j M" if first.year == last.year else "j M Y"
         wording = "j" if f"{first:%Y%m}" == f"{last:%Y%m}" else wording
         values = {"first": date_format(first, wording), "last": days}

@@ -187,7 +187,7 @@ def _argument_json(row: JsonObject) -> JsonObject:
 
 
 class VariablesWidget(CompositeWidget):
-    """A text area for each variable; the value is None if the page had none."""
+    """A text area for each variable; the value is None if the page had no widget."""
 
     template_name = "mcp_app/widgets/variables.html"
 
@@ -204,9 +204,9 @@ class VariablesWidget(CompositeWidget):
             return None
         prefix = f"{name}-"
         return {
-            each.removeprefix(prefix): filled_lines(data[each])
-            for each in data
-            if each.startswith(prefix)
+            key.removeprefix(prefix): filled_lines(data[key])
+            for key in data
+            if key.startswith(prefix)
         }
 
     def get_context(
@@ -304,4 +304,4 @@ def _suggestions_by_name(stored: str) -> dict[str, list[str]]:
 
 
 def _without_empty(by_name: Mapping[str, list[str]] | None) -> dict[str, list[str]]:
-    return {name: each for name, each in (by_name or {}).items() if each}
+    return {name: texts for name, texts in (by_name or {}).items() if texts}

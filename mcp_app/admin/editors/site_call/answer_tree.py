@@ -66,16 +66,16 @@ def _containers(path: str, value: object, levels: int) -> Iterator[tuple[str, ob
 
 def _part_of(path: str, value: object) -> Part:
     levels = MAX_LEVELS - len(path.split(".") if path else ())
-    part, places = Part(path, _sample_of(value)), MAX_MEMBERS
+    part, members_left = Part(path, _sample_of(value)), MAX_MEMBERS
     waiting = deque([(part, "", value)])
     while waiting:
         holder, above, members = waiting.popleft()
         for name, inner in _members_of(members, is_part=holder is part).items():
             inner_path = _join_names(above, name)
-            if not places or not _is_plain(name) or len(inner_path) > MAX_PATH:
+            if not members_left or not _is_plain(name) or len(inner_path) > MAX_PATH:
                 part.more += 1
                 continue
-            places -= 1
+            members_left -= 1
             member = Part(inner_path, _sample_of(inner))
             holder.members.append(member)
             if isinstance(inner, dict) and len(inner_path.split(".")) < levels:
@@ -87,6 +87,7 @@ def _members_of(value: object, *, is_part: bool) -> JsonObject:
     """Return the members of an object, or of the first entries of a list."""
     if not isinstance(value, list) or not is_part:
         return value if isinstance(value, dict) else {}
+    # Reversed: the value of a member is that of the first entry that has it.
     entries = [each for each in value[:MAX_ENTRIES] if isinstance(each, dict)]
     return {name: inner for entry in reversed(entries) for name, inner in entry.items()}
 
@@ -157,6 +158,7 @@ def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
         other.ticked = other is part
     paths = {each.path: each for each in _all(part.members)}
     part.members += [Part(each, lacks) for each in keep if each not in paths]
+    # Tick the kept paths, and also what contains them or is inside them.
     for each in _all(part.members):
         each.ticked = not keep or any(
             f"{path}.".startswith(f"{each.path}.")

@@ -34,7 +34,7 @@ STYLES: Final = {
 
 
 class MemberForm(RowForm):
-    """A row that keeps its stored member if nobody changed it."""
+    """A row for a name and its value; an unchanged row keeps its stored JSON."""
 
     name = forms.CharField(label=_("Name"), required=False, max_length=200)
 
@@ -112,6 +112,7 @@ class PartForm(RowForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.part: CallPart = self.initial.get("part", CallPart((), "", ""))
+        # A placeholder for which there is no parameter yet.
         self.is_new = bool(self.part.name) and not self.initial.get("is_known")
         self.shown = shown = visible(str(self.part.value))
         for field, label, size in (
@@ -159,8 +160,8 @@ class PairRows(Rows):
 
 
 def _rows_of(form: type[RowForm]) -> type[Rows]:
-    made = formset_class_of(form, MAX_PAIRS)
-    return type(made.__name__, (PairRows, made), {"extra": 1})
+    formset = formset_class_of(form, MAX_PAIRS)
+    return type(formset.__name__, (PairRows, formset), {"extra": 1})
 
 
 ROWS: Final[Mapping[str, type[Rows]]] = {

@@ -41,7 +41,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class CallSheet(OneFormSheet):
-    """The config of the kind `http`; resources only read.
+    """The config of the kind `http`; for resources, `only_reads` allows only GET.
 
     `parameters` is the schema that the page shows; None if the form has no parameters
     of its own. `beside` returns the context that the page shows beside the form.
@@ -82,7 +82,7 @@ BODIES: Final = {
     TEXT: _("A text"),
 }
 ADD: Final = "add "
-"""The button that makes a placeholder a parameter: its value begins with this."""
+"""Begins the value of a button that makes a placeholder a parameter."""
 
 
 class CallForm(OneForm):
@@ -244,6 +244,7 @@ class CallForm(OneForm):
                 values["json"] = json_texts.parse_strict_json(values["body"])
             except ValueError as error:
                 self.add_error("body", str(error))
+        # Read only one call: the pasted one, or else a whole address in `path`.
         for name in ("paste", "path"):
             text = values.get(name, "")
             if text and (name == "paste" or "://" in text):
@@ -252,6 +253,7 @@ class CallForm(OneForm):
                 except NoCall as error:
                     self.add_error(name, str(error))
                 break
+        # [1] are the ticked paths.
         if (self._tree_choice() or ("", []))[1] is None:
             self.add_error("names", _("Tick something: clients would get nothing."))
         if self.pasted and self.only_reads and self.pasted.config.get("method"):
@@ -260,16 +262,16 @@ class CallForm(OneForm):
 
     def blame(self, place: str, message: str) -> None:
         """Show an error at its field, if the page still shows the typed values."""
-        part, _dot, rest = place.partition(".")
+        part, _dot, row_place = place.partition(".")
         if self.pasted is not None or self.named:
             return
         if part in self.fields:
             self.add_error(part, message)
-        elif rest and part in self.rows:
-            which, _dot, name = rest.partition(".")
+        elif row_place and part in self.rows:
+            key, _dot, name = row_place.partition(".")
             for at, row in enumerate(self.rows[part].ordered_forms):
                 # Error texts have their status as key, other rows their number.
-                if which == (str(at) if name else row.cleaned_data["name"]):
+                if key == (str(at) if name else row.cleaned_data["name"]):
                     row.add_error(name or "value", message)
                     self.add_error(None, self.wrong_row)
 
@@ -288,6 +290,7 @@ class CallForm(OneForm):
                 form.has_changed() or (form.is_new and form.part.name == self._new_name)
             )
         ]
+        # [0] is the config; [1], the schema with the parameters, is not stored in it.
         return name_parts(config, self.parameters or {}, self.named)[0]
 
     def _typed_config(self) -> JsonObject:
@@ -316,7 +319,7 @@ class CallForm(OneForm):
         return config
 
     def _members(self, name: str) -> list[JsonObject]:
-        """Return what valid rows make, in their order."""
+        """Return the JSON of the pairs or error texts in valid rows, in their order."""
         rows: list[Any] = self.rows[name].ordered_forms
         return [form.config_member() for form in rows]
 

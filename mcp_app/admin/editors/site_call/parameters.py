@@ -72,8 +72,8 @@ def _plain_values(config: JsonObject) -> Iterator[CallPart]:
         ("form", ("body", "form"), body.get("form", ())),
     ):
         for at, pair in enumerate(pairs):
-            where = (*place, at, "value")
-            yield CallPart(where, f"{label} {pair['name']}", pair["value"])
+            value_place = (*place, at, "value")
+            yield CallPart(value_place, f"{label} {pair['name']}", pair["value"])
     if "json" in body:
         yield from _json_values(("body", "json"), "", body["json"])
 
@@ -82,8 +82,8 @@ def _json_values(place: Place, label: str, value: object) -> Iterator[CallPart]:
     if isinstance(value, dict | list):
         members = value.items() if isinstance(value, dict) else enumerate(value)
         for name, inner in members:
-            where = f"{label}.{name}" if label else str(name)
-            yield from _json_values((*place, name), where, inner)
+            inner_label = f"{label}.{name}" if label else str(name)
+            yield from _json_values((*place, name), inner_label, inner)
     elif value is not None:
         yield CallPart(place, f"body {label}".strip(), value)
 
@@ -97,6 +97,7 @@ def name_parts(
     more is removed.  If the value of a part has changed meanwhile, it stays unchanged.
     """
     config, schema = copy.deepcopy(config), copy.deepcopy(schema)
+    # A place in the path is the number of a segment: split the path until the end.
     config["path"] = str(config.get("path", "")).split("/")
     properties: JsonObject = schema.setdefault("properties", {})
     schema.setdefault("type", "object")
@@ -132,6 +133,7 @@ def _new_value(named: NamedPart, properties: JsonObject) -> object:
 
 def _property_of(part: CallPart) -> JsonObject:
     value = part.value
+    # Of a placeholder, no value is known.
     if part.name:
         return {"type": "string"}
     kind = "number" if isinstance(value, NUMBERS) else "string"
@@ -145,9 +147,9 @@ def _put(config: JsonObject, part: CallPart, value: object) -> bool:
     try:
         for step in steps:
             holder = holder[step]
-        is_there = holder[last] == part.value
+        is_unchanged = holder[last] == part.value
     except (LookupError, TypeError):
         return False
-    if is_there:
+    if is_unchanged:
         holder[last] = value
-    return bool(is_there)
+    return bool(is_unchanged)

@@ -133,14 +133,14 @@ def _looks_drawn(text: str) -> bool:
 def _without_keys(
     call: PastedCall, pairs: Iterable[tuple[str, str]], shown: str = "%s"
 ) -> Iterator[JsonObject]:
-    """Yield the pairs that hold no key; `shown` is the format of left-out names."""
-    settings = {*call.site.secret_query, *call.site.secret_names}
+    """Yield the pairs without secrets; `shown` is the format of left-out names."""
+    secret_names = {*call.site.secret_query, *call.site.secret_names}
     for name, value in pairs:
-        what = shown % visible(name)[:40]
-        if not settings.isdisjoint([name, name.lower()]) or names_secret(name):
-            call.left_out.append(_key_of(what))
+        label = shown % visible(name)[:40]
+        if not secret_names.isdisjoint([name, name.lower()]) or names_secret(name):
+            call.left_out.append(_key_of(label))
         elif names_secret(name, "", CALLS) or _looks_drawn(value):
-            call.left_out.append(_doubt_of(what))
+            call.left_out.append(_doubt_of(label))
         elif name:
             yield {"name": name, "value": value}
 
@@ -196,6 +196,7 @@ _VARIABLE: Final = re.compile(r"\$(?:\w+|[({]\w+)|`\w+|%[A-Z_]{3,}%")
 _ESCAPES: Final = re.compile(
     r"((?:\\x[0-9A-Fa-f]{1,2})+)|((?:\\u[0-9A-Fa-f]{4})+)|\\(.)", re.DOTALL
 )
+"""Escapes inside $'…': bytes, UTF-16 units, or one character (`_SIGNS`)."""
 _SIGNS: Final = dict(zip("abefnrtv", "\a\b\x1b\f\n\r\t\v", strict=True))
 
 
@@ -227,6 +228,7 @@ def _text_or_file(text: str) -> str | None:
 
 
 def _encoded_text(text: str) -> str | None:
+    """Encode a value of --data-urlencode; return None for a file."""
     name, equals, value = text.partition("=")
     if not equals:
         return None if "@" in text else quote(text, safe="")
@@ -245,7 +247,7 @@ def _call_from_curl(text: str) -> PastedCall:
     words, end = _bash_words(text)
     if len(words) > MAX_WORDS:
         raise NoCall(_("A command has at most %d words here.") % MAX_WORDS)
-    options, rest = _Curl().parse_known_args(_with_values(words[1:]))
+    options, unknown_words = _Curl().parse_known_args(_with_values(words[1:]))
     if options.files:
         message = _(
             "-F and -T send files or multipart/form-data, and no call can. If the site"
@@ -255,7 +257,7 @@ def _call_from_curl(text: str) -> PastedCall:
     # A word after an unknown option may be its value.
     addresses = options.addresses + [
         each
-        for before, each in pairwise(["", *rest])
+        for before, each in pairwise(["", *unknown_words])
         if not each.startswith("-") and ("://" in each or not before.startswith("-"))
     ]
     if not addresses:
@@ -268,10 +270,10 @@ def _call_from_curl(text: str) -> PastedCall:
     left_out += [_key_of("-u")] if options.user else []
     left_out += [_("cookies")] if options.cookies else []
     left_out += [word for word in words if word in {"-k", "-L", *_OPTIONS["others"]}]
-    # The value of an unknown option may be secret: show only the name.
+    # The value of an unknown option may be secret: show only the name (as in -x).
     left_out += [
         visible(each.partition("=")[0])[: 40 if each.startswith("--") else 2]
-        for each in rest
+        for each in unknown_words
         if each.startswith("-")
     ]
     left_out += [_("what follows “%(sign)s”") % {"sign": end}] if end else []
@@ -293,13 +295,14 @@ def _tell_variables(call: PastedCall, text: str) -> PastedCall:
     """Note variables of the shell, except in single quotes or after a backslash."""
     bare = _QUOTED.sub(lambda each: re.sub(r"\\.", "", each["double"] or ""), text)
     names = [*dict.fromkeys(_VARIABLE.findall(bare))][:MAX_PAIRS]
-    what, sent = _("what a shell puts in place of %s"), str(call.config)
-    call.left_out += [what % name[:40] for name in names if name in sent]
+    wording, sent = _("what a shell puts in place of %s"), str(call.config)
+    call.left_out += [wording % name[:40] for name in names if name in sent]
     return call
 
 
 def _bash_words(text: str) -> tuple[list[str], str]:
     """Return the words of a Unix or Windows command, and the sign that ends it."""
+    # Windows puts ^ before a character to escape it, and at the end of a line.
     if re.search(r"\^[\"\n]", text):
         text = re.sub(r"\^\n(?=\n)|\^(.)", r"\1", text, flags=re.DOTALL)
     end = next((each["end"] for each in _QUOTED.finditer(text) if each["end"]), "")
@@ -322,9 +325,9 @@ def _quote_plainly(match: re.Match[str]) -> str:
 
 
 def _read_escape(match: re.Match[str]) -> str:
-    signs, units, sign = match.groups()
-    if signs:
-        octets = bytes(int(each, 16) for each in signs.split("\\x")[1:])
+    hex_bytes, units, sign = match.groups()
+    if hex_bytes:
+        octets = bytes(int(each, 16) for each in hex_bytes.split("\\x")[1:])
         with suppress(UnicodeDecodeError):
             return octets.decode()
         # Not UTF-8: Firefox writes é as \xe9.
@@ -337,9 +340,9 @@ def _read_escape(match: re.Match[str]) -> str:
 def _with_values(words: list[str]) -> Iterator[str]:
     """Yield the words; join a value that begins with "-" to its option."""
     options = {*chain(*_OPTIONS.values(), *_DATA)}
-    rest = iter(words)
-    for word in rest:
-        value = next(rest, None) if word in options else None
+    remaining = iter(words)
+    for word in remaining:
+        value = next(remaining, None) if word in options else None
         if value is not None and value.startswith("-"):
             yield f"{word}={value}" if word.startswith("--") else f"{word}{value}"
             continue
@@ -385,6 +388,7 @@ def _read_body(call: PastedCall, options: Any, media_type: str) -> None:
 def _open_members(
     call: PastedCall, members: list[tuple[str, Any]]
 ) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a JSON object without secrets, which are left out."""
     for name, value in members:
         if names_secret(name, value):
             call.left_out.append(_key_of(visible(name)[:40]))
