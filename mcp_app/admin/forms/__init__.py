@@ -1,4 +1,4 @@
-"""Forms to make definitions without writing JSON; each kind names its own.
+"""Forms to make definitions without writing JSON; `Kind.forms` names them.
 
 `mcp_app.admin.forms.fieldsets` arranges their fields.
 """
@@ -84,13 +84,13 @@ def form_of(model: type[DefinitionRow], kind: str) -> Form:
     """Return the form of a kind, even if the kind no longer exists."""
     kind_class = kinds_for(model).get(kind)
     path = None if kind_class is None else kind_class.forms.get(DEFINITIONS[model])
-    parts: tuple[Form, ...] = (JsonForm, FORMS[model])
+    bases: tuple[Form, ...] = (JsonForm, FORMS[model])
     try:
-        parts = parts if path is None else (import_form(path, model),)
+        bases = bases if path is None else (import_form(path, model),)
     except UnusableForm as error:
         # `manage.py check` reports it; meanwhile staff can edit the config as JSON.
         logger.error("%s", error)
-    return type(parts[0].__name__, parts, {"KIND": kind})
+    return type(bases[0].__name__, bases, {"KIND": kind})
 
 
 def editing_field(row: DefinitionRow, column: str) -> str:
@@ -99,6 +99,7 @@ def editing_field(row: DefinitionRow, column: str) -> str:
         return column if column in row.content_columns() else ""
     if column != "config":
         return FIELD_BY_COLUMN.get(column, column)
+    # The first of the kind's own fields shows errors of the config.
     form = form_of(type(row), row.kind)
     fields = form.kind_fields(row.json("config")).fields
     return next((field for field in fields if field not in form.BESIDE), "")

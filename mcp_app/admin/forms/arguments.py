@@ -36,6 +36,7 @@ from mcp_app.protocol.uri_templates import UriTemplate
 
 PREFIX: Final = "argument-"
 WAY: Final = "way"
+"""The input whose value JSON means that `TEXT` counts, and not the fields."""
 JSON: Final = "json"
 FILE: Final = "file"
 TEXT: Final = "arguments"
@@ -152,6 +153,6 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
         for each in arguments.fields or ()
     ]
     if not arguments.by_json and any(field.error for field in fields):
-        # Without the variables, the template has no URI to read.
+        # Empty fields are the reason, such as variables that a URI needs.
         return Arguments(fields, arguments.text, by_json=False)
     return replace(arguments, error=str(error))

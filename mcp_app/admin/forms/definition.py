@@ -115,13 +115,13 @@ class DefinitionForm(WatchedForm[AnyRow]):
         return Behind(heading, ("config", *cls.BESIDE))
 
     def begun_config(self, member: str) -> str:
-        """Return the row's config; for a new row, the member that the URL chose."""
+        """Return the row's config; for a new row, one with what the URL chose."""
         chosen = self.initial.get(member)
-        is_new = self.instance.pk is None and chosen
-        return written_text({member: str(chosen)}) if is_new else self.instance.config
+        is_begun = self.instance.pk is None and chosen
+        return written_text({member: str(chosen)}) if is_begun else self.instance.config
 
     def typed_config(self) -> JsonObject:
-        """Return the config for drafts; it may be incomplete."""
+        """Return the typed config, maybe incomplete, for the texts of `drafts`."""
         return {}
 
     def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
@@ -185,6 +185,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
                 values[name] = text
         if values.get("name") == "":
             title = slugify(values.get("title", "")) or slugify(drafts.get("title", ""))
+            # A title without Latin letters gives no slug: take the kind.
             has_title = drafts or values.get("title")
             values["name"] = self._free_name(title or (self.KIND if has_title else ""))
             if not values["name"]:
@@ -193,7 +194,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def _free_name(self, name: str) -> str:
         """Return the name, with a number if another definition has it."""
-        # Clients accept 64 characters.
+        # Clients accept 64 characters: leave room for a number.
         name, rows = name[:60].rstrip("-"), self._meta.model._default_manager
         alike = rows.filter(name__startswith=name).values_list("name", flat=True)
         used_names = {*alike}
@@ -291,8 +292,9 @@ class ConfigForm(DefinitionForm[AnyRow]):
         return {**super().column_values(), **changed}
 
     def field_of_column(self, column: str) -> str:
-        edits = column == "config" and self.MEMBERS
-        return self.MEMBERS[0] if edits else super().field_of_column(column)
+        # The first member's field shows the errors of the config.
+        is_config = column == "config" and self.MEMBERS
+        return self.MEMBERS[0] if is_config else super().field_of_column(column)
 
 
 class FunctionForm(DefinitionForm[AnyRow]):

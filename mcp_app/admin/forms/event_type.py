@@ -39,11 +39,14 @@ def begin_change(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
     model = opened.get(config.get("model", ""))
     if model is None:
         return config
+    # Begin with the usual change: the first of these that the model announces.
     on = [each for each in (CHANGED, *WHEN) if each in model.events][:1]
     return {"model": model.label, "on": on, "fields": usual_columns(model), **config}
 
 
 class ChangeForm(LookupForm):
+    """A change of rows, and the columns that clients are told."""
+
     begin = staticmethod(begin_change)
     read_config = staticmethod(read_change_config)
     one_parts = ("on", "watched", "filters", "columns")
@@ -101,6 +104,7 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
         if model is None:
             return {}
         kind, about = ChangeKind(mcp), EventDefinition(name="")
+        # The first part of the description says what happens to the row.
         when = kind.describe(about, config)[0][1]
         title = f"{capfirst(str(model.model._meta.verbose_name))} {when}"
         text = kind.sentence(about, config)

@@ -272,6 +272,7 @@ class AppField(forms.ChoiceField):
     def offer_stored(self, stored: str, empty: Label = "") -> None:
         """Offer each app, and the stored one; `empty` is the label of no choice."""
         titles = app_titles()
+        # If "" has no label of its own, it means text.
         choices = {"": empty or titles.pop(AS_TEXT), **titles}
         self.choices = [*{**choices, stored: choices.get(stored, stored)}.items()]
 

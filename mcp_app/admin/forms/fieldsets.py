@@ -65,7 +65,7 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
 
 
 def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
-    """Return the same context for a declaration in code, even without a function."""
+    """Return the context of `function.html` for code, even without a function."""
     if isinstance(declared, DeclaredEvent):
         fields = summaries(declared.definition.payload_schema)
         return {
@@ -103,6 +103,7 @@ def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
     if key not in registry.functions:
         return ""
     config = jsonrpc.write({"function": key}).decode()
+    # A definition needs a name, but this one is only read.
     row = stored_definition(model(name="a", kind="function", config=config))
     try:
         definition = complete_definition(row, usable_kinds(registry)).definition
@@ -246,7 +247,7 @@ def fieldsets_of(
     The fields of the kind come first. The heading of a folded fieldset tells the values
     of `row`, which is None for a new one.
     """
-    texts, middle, where, folded = _FIELDSETS[model]
+    texts, middle, limits, json_fields = _FIELDSETS[model]
     icons = [name for name in ("icons",) if name in model.CONTENT]
     fieldsets: list[Fieldset] = [
         *(
@@ -260,12 +261,12 @@ def fieldsets_of(
         _fold(
             _("Tags, limits") if "name" in behind.fields else _("Name, tags, limits"),
             _limits_words(row, has_name="name" not in behind.fields),
-            ("name", "tags", "position", "timeout", *where, *OPENED, "kind"),
+            ("name", "tags", "position", "timeout", *limits, *OPENED, "kind"),
         ),
         _fold(
             _("More"),
             _("JSON, icons, history") if icons else _("JSON, history"),
-            (*behind.more, *folded, *icons, *HISTORY),
+            (*behind.more, *json_fields, *icons, *HISTORY),
         ),
     ]
     seen = {*behind.without}

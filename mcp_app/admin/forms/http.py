@@ -120,8 +120,8 @@ class HttpForm(DefinitionForm[AnyRow]):
             return None
         sent: EditorInput = self["config"].data
         rows = sent.submitted_rows
-        is_read = rows is not None and sent.result.way == "table" and rows.is_valid()
-        form = rows.forms[0] if rows is not None and is_read else None
+        is_usable = rows is not None and sent.result.way == "table" and rows.is_valid()
+        form = rows.forms[0] if rows is not None and is_usable else None
         return form if isinstance(form, CallForm) else None
 
     def shows_again(self) -> bool:
@@ -142,6 +142,7 @@ class HttpForm(DefinitionForm[AnyRow]):
         if form is not None and self.has_error("config"):
             definition = self.row_definition().definition
             config = self.instance.json("config") or {}
+            # [1] are the errors.
             for error in read_http_config(config, *allowed_names(definition))[1]:
                 form.blame(error.place, error.message)
 
@@ -191,11 +192,11 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
     def column_values(self) -> Mapping[str, object]:
         answer = self.cleaned_data.get("changes")
         config = parse_or_none(self.cleaned_data.get("config", "")) or {}
-        before = _effect_of(self.instance.json("config") or {})
+        effect_before = _effect_of(self.instance.json("config") or {})
         # If nobody chose another effect, it follows from the method.
         if (
             isinstance(answer, Answer)
-            and answer.effect in ("", before)
+            and answer.effect in ("", effect_before)
             and config.get("path")
         ):
             self.cleaned_data["changes"] = replace(answer, effect=_effect_of(config))
@@ -208,8 +209,8 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         if schema is not None and isinstance(sent, EditorInput):
             values["input_schema"] = sent.with_text(schema)
             field = cast("SheetField", self.fields["config"])
-            shown = cast("Any", field.sheet_widget.sheet.formset).form
-            shown.parameters = parse_or_none(schema) or {}
+            form_class = cast("Any", field.sheet_widget.sheet.formset).form
+            form_class.parameters = parse_or_none(schema) or {}
         if "changes" in self.cleaned_data:
             values["changes"] = self.cleaned_data["changes"]
         return values

@@ -67,7 +67,7 @@ def _approval_words(approval: Approval | None) -> str:
 
 
 class OverlayForm(WatchedForm[DefinitionRow]):
-    """The form of an overlay; its `Meta.model` is replaced with each model."""
+    """The form of what staff changed of code; subclasses replace `Meta.model`."""
 
     WORDS = HINTS
 

@@ -30,6 +30,7 @@ from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 
 _VALUE: Final = "preview-"
+"""Begins the name of an input for an argument of the preview."""
 
 
 class PromptForm(DefinitionForm[Prompt]):
@@ -49,7 +50,7 @@ class PromptForm(DefinitionForm[Prompt]):
         )
 
     def own_arguments(self) -> str | None:
-        """Return the JSON of the arguments if the column is empty; None for none."""
+        """Return the JSON to use if the column is empty; None if there is none."""
         return None
 
 
@@ -76,8 +77,8 @@ class TextPromptForm(PromptForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        is_new = self.instance.json("config") in (None, {})
-        self.set_stored_value("config", "" if is_new else self.instance.config)
+        is_empty = self.instance.json("config") in (None, {})
+        self.set_stored_value("config", "" if is_empty else self.instance.config)
         if not self.is_bound:
             self.show_typed()
 
@@ -105,10 +106,10 @@ class TextPromptForm(PromptForm):
             return
         stored = self.row_definition()
         for form in rows.ordered_forms:
-            alone = MessageSheet().value_of_rows([form], None)
+            config = MessageSheet().value_of_rows([form], None)
             field = "text" if form.cleaned_data.get("text") else "uri"
             for problem in serving_problems(
-                stored.definition, stored.kind, alone, stored.uploads
+                stored.definition, stored.kind, config, stored.uploads
             ):
                 if problem.field == "config":
                     form.add_error(field, problem.message)
@@ -137,7 +138,8 @@ class TextPromptForm(PromptForm):
         except ProtocolError as error:
             return {"values": values, "problem": visible(error.message, None)}
         looks = [look_of_block(each.content) for each in output.messages]
-        squeezed = self.instance.config.replace(" ", "")
+        # A placeholder may have blanks inside its braces.
+        without_blanks = self.instance.config.replace(" ", "")
         return {
             "values": values,
             "said": [
@@ -149,7 +151,7 @@ class TextPromptForm(PromptForm):
             "unused": [
                 visible(argument.name)
                 for argument in definition.arguments
-                if f"{{{{{argument.name}}}}}" not in squeezed
+                if f"{{{{{argument.name}}}}}" not in without_blanks
             ],
         }
 

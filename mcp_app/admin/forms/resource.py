@@ -56,6 +56,7 @@ IMPORTANCES: Final = {
 def audience_of(annotations: JsonObject) -> str:
     """Return the choice for an audience; "" if there is none."""
     audience = annotations.get("audience")
+    # The keys of AUDIENCES have "user" first.
     roles = sorted(set(audience), reverse=True) if isinstance(audience, list) else []
     choice = " ".join(map(str, roles))
     return choice if choice in AUDIENCES else ""
@@ -73,7 +74,7 @@ def importance_of(annotations: JsonObject) -> str:
 def merge_annotations(
     annotations: JsonObject, audience: str, importance: str
 ) -> JsonObject:
-    """Return annotations, updated with those of the two choices that changed."""
+    """Return annotations, updated by each of the two choices that changed."""
     chosen: JsonObject = dict(annotations)
     if audience != audience_of(annotations):
         chosen["audience"] = audience.split()
@@ -105,14 +106,15 @@ class ReadableForm(DefinitionForm[Readable]):
         self.initial["importance"] = importance
         if "importance" in self.fields:
             field = cast("forms.ChoiceField", self.fields["importance"])
+            # Also offer a stored number; the usual choices keep their labels.
             choices = {**IMPORTANCES, importance: importance}
             field.choices = tuple({**choices, **IMPORTANCES}.items())
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        chosen = {"audience", "importance"}
-        is_changed = not chosen.isdisjoint(self.changed_data)
-        if is_changed and not self.errors.keys() & {*chosen, "annotations"}:
+        choices = {"audience", "importance"}
+        is_changed = not choices.isdisjoint(self.changed_data)
+        if is_changed and not self.errors.keys() & {*choices, "annotations"}:
             self._clean_annotations()
         return cleaned
 

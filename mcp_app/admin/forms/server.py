@@ -39,8 +39,8 @@ class AccessWidget(CompositeWidget):
     there = "-asked"
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
-        way = f"{name}-way-"
-        names = [key.removeprefix(way) for key in data if key.startswith(way)]
+        prefix = f"{name}-way-"
+        names = [key.removeprefix(prefix) for key in data if key.startswith(prefix)]
         if f"{name}-public" in data:
             names.append(PUBLIC)
         before = split_words(data.get(f"{name}-asked", ""))
@@ -84,7 +84,7 @@ def answer_of(value: object) -> Answer:
 def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[dict[str, object]]:
     """Yield each method as the page shows it; the `path` of a built-in one is "".
 
-    It `is_lacking` if the settings have no such method.
+    `is_lacking` means that the settings have no such method.
     """
     settings = mcp_settings.authentication
     for name in dict.fromkeys((*settings, *ticked)):

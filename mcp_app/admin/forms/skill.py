@@ -88,6 +88,7 @@ class SkillFileSheet(JsonEditor):
 
     def initial_rows(self, value: Any) -> Initial:
         files = value or []
+        # A row has the two members `path` and `upload`; a third is a media type.
         if len(files) > MAX_ROWS or any(len(file) > 2 for file in files):  # noqa: PLR2004
             message = _("more than %d files, or media types; a zip may have more")
             raise NotRepresentable(message % MAX_ROWS)
@@ -125,6 +126,7 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
             self.initial[name] = written_text(config[name]) if name in config else ""
         self.set_stored_value("files", self.initial["files"])
         path = self.instance.uri.removeprefix("skill://").split("/")
+        # The last two parts are the name and SKILL.md.
         self.initial["folder"] = "/".join(path[:-2])
 
     @classmethod
@@ -189,6 +191,7 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
         name, folder = map(self.cleaned_data.get, ("name", "folder"))
         path = [part for part in str(folder or "").split("/") if part]
         # A missing name has its own error: avoid a second error about the address.
+        # The separator makes "skill:/" to "skill://".
         uri = "/".join(["skill:/", *path, str(name or "name"), SKILL_FILE])
         return {**super().column_values(), "uri": uri}
 

@@ -79,7 +79,7 @@ class ToolForm(DefinitionForm[Tool]):
                 widget.ticked = frozenset({"open_world"})
         self.initial["changes"] = answer_of(self._hints)
         if "task" in self.fields:
-            # Label "" as forbidden: without a choice, a tool never runs as a task.
+            # "" replaces the first choice, forbidden: by default, a call is no task.
             choices = [("", TaskChoice.FORBIDDEN.label), *TaskChoice.choices[1:]]
             cast("ChoiceField", self.fields["task"]).choices = choices
         if "hidden_values" in self.fields:
@@ -95,6 +95,7 @@ class ToolForm(DefinitionForm[Tool]):
 
     def column_values(self) -> Mapping[str, object]:
         answer = self.cleaned_data.get("changes")
+        # A page without this input did not show the hints.
         if not isinstance(answer, Answer) or "changes-asked" not in self.data:
             return super().column_values()
         hints = hints_of_answer(answer, self._hints)
@@ -157,6 +158,7 @@ class QueryForm(DefinitionForm[AnyRow]):
     """The query, and a preview of its result now."""
 
     ONE: ClassVar[bool] = False
+    """Whether the answer is one row."""
     SHEET: ClassVar[type[LookupSheet]] = LookupSheet
 
     config = SheetField(LookupSheet({}, one=False))
@@ -219,10 +221,10 @@ class QueryForm(DefinitionForm[AnyRow]):
         """Return the config without members that only the other kind of answer has."""
         text = str(self.cleaned_data["config"])
         config = parse_or_none(text) or {}
-        of_groups = config.get("answer") == GROUPS
+        has_groups = config.get("answer") == GROUPS
         of_rows = ("fields", "lists", "count", TOTALS)
-        odd = of_rows if of_groups else ("group_by", "measures")
-        kept = {name: each for name, each in config.items() if name not in odd}
+        dropped = of_rows if has_groups else ("group_by", "measures")
+        kept = {name: each for name, each in config.items() if name not in dropped}
         return text if text == self.instance.config else written_text(kept)
 
     def clean(self) -> dict[str, Any] | None:
@@ -251,6 +253,7 @@ def _whoever_may_view(config: JsonObject) -> str:
     if schemas.compile_schema(SCHEMA).violations(config):
         return ""
     query, _problems = read_query_config(config, mcp.open_models)
+    # An unfinished query has at most its model.
     begun = [mcp.open_models[m] for m in (config.get("model"),) if m in mcp.open_models]
     models = begun if query is None else query.models.values()
     names = [str(m.model._meta.verbose_name_plural) for m in models if m.permission]

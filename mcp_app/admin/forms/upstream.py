@@ -17,7 +17,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 
 class UpstreamToolForm(ToolForm):
-    """The form of such a tool; a new one is made on the page of its server."""
+    """The form of a tool of another MCP server, on whose page staff add it."""
 
     WORDS = {**TOOL, "target": (_("Tool there"), "")}
     REACHES_OUTSIDE = True

@@ -169,8 +169,8 @@ class WatchedForm(TypedForm[Row]):
             client_view(each, each.working_content(), mcp) for each in (saved, row)
         )
         in_words = {
-            field: [(each.part, each.before, each.after) for each in same]
-            for field, same in groupby(differences(*views), attrgetter("field"))
+            field: [(each.part, each.before, each.after) for each in entries]
+            for field, entries in groupby(differences(*views), attrgetter("field"))
         }
         for name, theirs in self._saved.items():
             field, column = self.field_of_column(name), row._meta.get_field(name)
@@ -210,14 +210,14 @@ class WatchedForm(TypedForm[Row]):
 
         In such a field, untouched parts get the saved value.
         """
-        before = parse_or_none(str(self.cleaned_data.get("opened_fields") or ""))
-        before = before if isinstance(before, dict) else {}
+        digests = parse_or_none(str(self.cleaned_data.get("opened_fields") or ""))
+        digests = digests if isinstance(digests, dict) else {}
         for name, field in self._fillable_fields():
             data = self[name].data
             sent = field_digests(field, data)
-            shown = [e for e in before if e.startswith(f"{name}{SEPARATOR}")]
-            parts = {*sent, *(each.removeprefix(name) for each in shown)}
-            touched = {e for e in parts if before.get(f"{name}{e}") != sent.get(e)}
+            keys = [e for e in digests if e.startswith(f"{name}{SEPARATOR}")]
+            parts = {*sent, *(each.removeprefix(name) for each in keys)}
+            touched = {e for e in parts if digests.get(f"{name}{e}") != sent.get(e)}
             if touched:
                 merge = getattr(field, "on_top", None)
                 yield name, data if merge is None else merge(data, touched)
