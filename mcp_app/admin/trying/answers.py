@@ -145,6 +145,7 @@ def earlier_answers(data: QueryDict) -> dict[str, JsonObject]:
 
 
 def _parse_input(text: str, otherwise: Any) -> Any:
+    """Parse JSON; return `otherwise` if it is invalid or of another Python type."""
     try:
         value = parse_json(text) if text else otherwise
     except ValueError:

@@ -26,9 +26,9 @@ WITHIN_S: Final = 5.0
 def run_examples(
     request: HttpRequest, row: DefinitionRow
 ) -> Sequence[tuple[Example, str, str]]:
-    """Run the examples as the user of the page, if the call only reads here.
+    """Run the examples as the user of the page, if the call only reads this site.
 
-    The result of each is the example, a CSS class, and words.
+    An entry of the result is the example, a CSS class, and words.
     """
     examples = [*Example.objects.of(row)]
     if not examples:

@@ -88,8 +88,8 @@ def judge_trial(example: Example, trial: Trial) -> tuple[str, str]:
         why = _("it asks a question") if trial.questions else why
         return "bad", _("no answer: %(why)s") % {"why": why}
     texts = (each.get("text") for each in result.get("content", ()))
-    whole = (json.dumps(result, ensure_ascii=False), *map(str, texts))
-    if any(expect in each for each in whole):
+    searched = (json.dumps(result, ensure_ascii=False), *map(str, texts))
+    if any(expect in each for each in searched):
         return "good", _("as expected")
     sentence = _("the answer does not contain “%(text)s”")
     return "bad", sentence % {"text": visible(expect)}

@@ -30,6 +30,7 @@ from mcp_app.workbench.trying.trial import Plan, Trial, run_trial
 REALLY: Final = "fetch-really"
 """The box for a call that changes something; its value is the call."""
 ONCE: Final = "fetch-once"
+"""The input with the ticket, which lets such a call run once."""
 UNNAMED: Final = "not-saved-yet"
 
 
@@ -74,7 +75,7 @@ def fetch_answer(request: HttpRequest, form: Any) -> Fetched:
 
 
 async def _run_call(plan: Plan, call: HttpCall) -> tuple[Trial, Any, object]:
-    """Return the trial, the last answer of the site, and the whole JSON of that."""
+    """Return the trial, the last answer of the site, and its whole JSON."""
     answers: list[SiteAnswer] = []
     token = OBSERVER.set(answers.append)
     try:

@@ -78,8 +78,8 @@ class TryPage:
         self._data = QueryDict() if data is None else data
         self._has_published = row.published is not None or row.from_code
         which = self._data.get("which")
-        is_changed = has_unpublished_changes(row) if which is None else which == WORKING
-        self._is_working = is_changed or not self._has_published
+        is_chosen = has_unpublished_changes(row) if which is None else which == WORKING
+        self._is_working = is_chosen or not self._has_published
         self._content = row.working_content() if self._is_working else {}
         if not self._is_working and row.published is not None:
             self._content = row.published.read()
@@ -244,6 +244,7 @@ class TryPage:
         versions = self._data.get(VERSIONS_INPUT, "")
         if not versions or setup.is_dry or setup.only_reads:
             return
+        # Index 0 (False) is the published version, 1 the working copy.
         if self._version_names[self._is_working] not in versions.split():
             sentence = _(
                 "It was changed since this page was opened, so nothing was run."
@@ -272,7 +273,7 @@ class TryPage:
         row = self._row
         if setup.is_task and setup.chosen_revision.task_requests:
             params = {**params, "task": {}}
-        # A dry run cannot undo changes outside the databases.
+        # Even a dry run may change something outside the databases: ask for the right.
         approved = setup.is_dry and has_right(self._request, "approve_task")
         return Plan(
             server=setup.server_slug,

@@ -251,10 +251,11 @@ def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
         content = b64decode(str(block.get("data", "")), validate=True)
     except (Error, ValueError):
         return _text_part(_("Content"), _("This is not base64."))
-    what = uri or (_("Image") if kind == "image" else _("Sound"))
-    title = f"{what}: {visible(mime[:100])}, {filesizeformat(len(content))}"
-    begins = mime.startswith(kind) and content.startswith(DRAWN_MEDIA.get(mime, ()))
-    if not begins or len(content) > LARGEST_DRAWN:
+    label = uri or (_("Image") if kind == "image" else _("Sound"))
+    title = f"{label}: {visible(mime[:100])}, {filesizeformat(len(content))}"
+    # For an unknown type, `startswith(())` is False.
+    is_proven = mime.startswith(kind) and content.startswith(DRAWN_MEDIA.get(mime, ()))
+    if not is_proven or len(content) > LARGEST_DRAWN:
         return Part("text", title, _("The page does not show this. Download it."))
     source = f"data:{mime};base64,{b64encode(content).decode()}"
     return Part(kind, title, source=source)

@@ -26,6 +26,7 @@ class Preview:
         query = urlencode({"which": which, "server": setup.server_slug})
         page = read_page(setup, uri)
         self.url = f"{page_url(setup.row, 'app')}?{query}"
+        # Only a readable page has this header; any other says what is wrong.
         self.problem = page.content.decode() if "X-Frame-Options" not in page else ""
         names = {"name": setup.definition.name, "title": setup.definition.title}
         self.shown: JsonObject = {"tool": names, "input": arguments}

@@ -121,8 +121,8 @@ class Setup:
     def tokens(self) -> list[AccessToken]:
         """The user's own tokens that are valid now."""
         rows = AccessToken.objects.filter(user_id=_current_user(self.request).pk)
-        good = (row for row in rows if not row.has_ended(now()) and not row.is_app)
-        return [*islice(good, MAX_TOKENS)]
+        valid = (row for row in rows if not row.has_ended(now()) and not row.is_app)
+        return [*islice(valid, MAX_TOKENS)]
 
     @property
     def token_options(self) -> Iterator[Option]:
@@ -239,6 +239,7 @@ class Setup:
         if not self.has_dry_run:
             return False
         if not self.data:
+            # At first, only a published definition that only reads really runs.
             return not (self.only_reads and not self.is_working_copy)
         return "dry" in self.data
 
@@ -336,12 +337,12 @@ def console_principal(
 
     Sealed state belongs to the user of the page. `scope` is that of a token.
     """
-    presser = _current_user(request).get_username()
+    page_user = _current_user(request).get_username()
     if user is None:
-        return Principal(kind=CONSOLE, client=presser, permissions=frozenset())
+        return Principal(kind=CONSOLE, client=page_user, permissions=frozenset())
     return Principal(
         kind=CONSOLE,
-        client=presser,
+        client=page_user,
         user_id=str(user.pk),
         user_name=user.get_username(),
         scope=scope,

@@ -176,6 +176,7 @@ class TryPages(PublishedAdmin[Definition]):
         **options: Any,
     ) -> type[ModelForm[Definition]]:
         form = super().get_form(request, obj, change, **options)
+        # `fetch_view` puts the answer of the site into the request.
         form.fetched = vars(request).get("fetched")  # type: ignore[attr-defined]
         return form
 
