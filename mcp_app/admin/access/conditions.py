@@ -103,8 +103,8 @@ def _offer_gate(
 def _authentication_gate(server: ServerDefinition) -> Gate:
     methods = mcp_settings.authentication
     unknown = [name for name in server.access if name not in methods]
-    methods = {"methods": join_alternatives(server.access)}
-    label = _("The server requires authentication (%(methods)s)") % methods
+    values = {"methods": join_alternatives(server.access)}
+    label = _("The server requires authentication (%(methods)s)") % values
     if server.is_public:
         unknown, label = [], _("The server lets in anyone, without signing in")
     fill_in = _("Fill in “Who may come in” on the page of the server.")

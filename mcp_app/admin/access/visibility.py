@@ -1,4 +1,4 @@
-"""What a server offers of a row now, and what decides who can see it."""
+"""Who can see a row at a server: the gates, the conditions, and the people."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ class Visibility:
         self._tags, self._row_requirements = tags_and_requirements(row, content)
         self.servers = self._sorted_servers()
         matching = [server for server in self.servers if server.slug == slug]
+        # An unknown slug stands for the first server.
         self.server = next(iter([*matching, *self.servers]), None)
 
     def _sorted_servers(self) -> list[ServerDefinition]:
@@ -171,7 +172,7 @@ def tags_and_requirements(
 
 
 def _is_unseen(row: PublishedRow) -> bool:
-    """Return whether only the working copy exists."""
+    """Return whether clients never see the row: it is neither published nor in code."""
     from_code = isinstance(row, DefinitionRow) and row.from_code
     return row.published is None and not from_code
 
@@ -270,10 +271,12 @@ class People:
 
     @property
     def before(self) -> int:
+        """The number of the page before, 0 if there is none."""
         return self.number - 1
 
     @property
     def after(self) -> int:
+        """The number of the page after, 0 if there is none."""
         return self.number + 1 if self.number < self.pages else 0
 
 
@@ -299,8 +302,9 @@ def people_page(
 
 
 def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
-    counted = [each.which for each in conditions if each.which is not None]
-    meet: Q = reduce(and_, counted, user_queries.active_condition())
+    """Return users who meet all conditions, or the others; `mcp_holds_…` says which."""
+    filters = [each.which for each in conditions if each.which is not None]
+    meet: Q = reduce(and_, filters, user_queries.active_condition())
     columns = {
         f"mcp_holds_{index}": _boolean_case(each.which)
         for index, each in enumerate(conditions)
@@ -316,6 +320,7 @@ def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]
 
 
 def _boolean_case(condition: Q) -> Any:
+    # An empty condition holds for all, but a `When` does not allow it.
     if not condition:
         return Value(True, output_field=BooleanField())
     holds = When(condition, then=Value(True))
@@ -377,6 +382,6 @@ class Why:
         granting = {each.name for each in of_user if each.grants}
         for names in self._demands.groups:
             groups = [each.name for each in of_user if each.name in names]
-            # Skip it if a permission's reason already names such a group.
+            # Skip these groups if the reason of a permission names one of them.
             if granting.isdisjoint(groups):
                 yield _("in %(groups)s") % {"groups": join_alternatives(groups)}

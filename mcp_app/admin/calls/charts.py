@@ -34,7 +34,7 @@ from mcp_app.models.calls import BOUNDS_MS, DURATIONS, HOUR_S, MINUTE_S
 from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
-    # Import here: processes that serve clients load the admin, but not this.
+    # Import here: processes that serve clients load the admin, but no `workbench`.
     from mcp_app.workbench.overview import Hour
 
 BARS: Final = 32
@@ -108,8 +108,8 @@ def call_figures(call_filter: CallFilter) -> Figures:
         rows = [row for row in rows if row["server"] == call_filter.server]
     counts = Counter[tuple[int, str]]()
     for row in rows:
-        those = (name for name, each in CLASSES.items() if row["outcome"] in each)
-        counts[row["since"], next(those, "")] += row["sum_calls"]
+        classes = (name for name, each in CLASSES.items() if row["outcome"] in each)
+        counts[row["since"], next(classes, "")] += row["sum_calls"]
     wanted = call_filter.wanted_outcomes
     matching = [row for row in rows if not wanted or row["outcome"] in wanted]
     buckets = [
@@ -182,7 +182,7 @@ def _bar_length(length_ms: int) -> int:
 def percentile_bound(
     buckets: Sequence[int], percent: int, longest_us: int
 ) -> int | None:
-    """Return a percentile of the durations in milliseconds; None without calls."""
+    """Return a percentile in ms, rounded up to a bucket's bound; None without calls."""
     total, so_far = sum(buckets), 0
     longest = -(-longest_us // 1_000)
     for count, bound in zip(buckets, [*BOUNDS_MS, longest], strict=True):
@@ -196,8 +196,8 @@ def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> Cal
     """Return a bar for each of these times, in milliseconds after the start."""
     columns = [[counts[time, look] for look in LOOKS] for time in times]
     bars = [
-        Bar(stored_time(start_ms + each), *column)
-        for each, column in zip(times, columns, strict=True)
+        Bar(stored_time(start_ms + time), *column)
+        for time, column in zip(times, columns, strict=True)
     ]
     wording = "H:i" if times.stop <= 25 * HOUR_S * 1_000 else "j M"
     labels = [date_format(local_time(bar.start), wording) for bar in bars]

@@ -20,6 +20,7 @@ from mcp_app.site_time import local_date, local_time
 
 MAX_EXPORTED_CALLS: Final = 100_000
 PART: Final = 2_000
+"""How many calls are read and sent at once."""
 FORMULAS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
 """Characters that begin a formula in a spreadsheet, also in their full-width forms."""
 ODD: Final = ("\t", "\r")
@@ -87,6 +88,7 @@ def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
     while calls_left:
         limit = min(calls_left, PART)
         rows = Call.objects.page(sought, limit, older=older)
+        # A search that stopped early goes on with its whole last millisecond.
         calls = [call for call in rows if call.pk not in last_keys]
         yield calls
         calls_left -= len(calls)

@@ -204,6 +204,7 @@ class CallFilter:
         values: dict[str, str | Key] = {
             "when": "" if self.when == DAY else self.when,
             **self.given,
+            # All but the first, which is `when`.
             **{name: getattr(self, name) for name in (*CHOICES, *TEXTS)[1:]},
             **changes,
         }
@@ -260,9 +261,9 @@ def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilte
     problems = [*call_filter.problems]
     times: dict[str, datetime] = {}
     for name, text in texts.items():
-        read = _parse_time(text)
-        if read is not None:
-            times[name] = read
+        parsed = _parse_time(text)
+        if parsed is not None:
+            times[name] = parsed
         elif text:
             message = _("“%(value)s” is not a time. Write it as 2026-11-18T14:00.")
             problems.append(message % {"value": visible(text)})
@@ -272,6 +273,7 @@ def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilte
         problem = _("The end was ignored, because it is not after the beginning.")
         problems.append(problem)
         end = None
+    # Adding 59 minutes first rounds the end up.
     return replace(
         call_filter,
         start=_round_down(start, HOUR_S),
@@ -284,17 +286,17 @@ def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilte
 def _parse_time(text: str) -> datetime | None:
     """Return the time that a browser sent, by default in the current time zone."""
     try:
-        read = parse_datetime(text)
+        parsed = parse_datetime(text)
     except ValueError:
         return None
     # Adding or subtracting would overflow at the ends of the calendar.
-    if read is None or not YEARS[0] <= read.year < YEARS[1]:
+    if parsed is None or not YEARS[0] <= parsed.year < YEARS[1]:
         return None
-    return site_time(read)
+    return site_time(parsed)
 
 
 def _round_down(time: datetime, seconds: int) -> datetime:
-    """Return a time rounded down to a multiple of `counter_seconds`."""
+    """Return a time rounded down to a multiple of `seconds`."""
     stamp = int(time.timestamp())
     return unix_time(stamp - stamp % seconds)
 

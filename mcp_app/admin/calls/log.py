@@ -132,8 +132,8 @@ class CallAdmin(SettledAdmin[Call]):
         title: str,
         context: Mapping[str, object],
     ) -> HttpResponse:
-        shown = {"media": PAGE_MEDIA, **context}
-        return render_page(self, request, template, title, shown)
+        full_context = {"media": PAGE_MEDIA, **context}
+        return render_page(self, request, template, title, full_context)
 
 
 def calls_page(
@@ -155,7 +155,7 @@ def calls_page(
 def _search_query(request: HttpRequest, filters: CallFilter) -> CallQuery:
     if not filters.q:
         return filters.call_query()
-    # Import here: processes that serve clients load the admin, but not this.
+    # Import here: processes that serve clients load the admin, but no `workbench`.
     from mcp_app.workbench.find import identities_like  # noqa: PLC0415
     from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
 
@@ -189,6 +189,7 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
         "back_to": back_to and stored_time(back_to.time_ms),
         "further_url": back_to and filters.query_string(older=back_to),
         "selects": _select_boxes(filters, totals),
+        # Whether the box “More filters” is open: one of its filters is set.
         "has_more": any((filters.kind, filters.slower, filters.origin, filters.server)),
         "chips": _filter_chips(filters),
         "export_url": reverse("admin:mcp_app_call_export") + filters.query_string(),
@@ -208,6 +209,7 @@ def _read_page(
     )
     is_full = len(rows) > PER_PAGE
     if filters.newer:
+        # The rows are newest first, so the additional row is the first one.
         calls, has_older, has_newer = rows[-PER_PAGE:], True, is_full
     else:
         calls, has_older = rows[:PER_PAGE], is_full

@@ -188,6 +188,7 @@ def turned_away() -> dict[str, object]:
     for row in rows:
         for hour_ms, reason, client, count in row.report_of_process().refused:
             counts[hour_ms, reason, client] += count
+    # The newest hours come first, and in each hour the greatest counts.
     order = sorted(counts.items(), key=lambda each: (-each[0][0], -each[1], each[0]))
     groups = [
         {

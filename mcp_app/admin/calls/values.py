@@ -22,7 +22,7 @@ CALL: Final = "call"
 
 
 def value_texts(call: Call) -> Sequence[tuple[str, str]]:
-    """Return names and values as texts, "" for a value that was not kept."""
+    """Return names and values as texts, "" for a value that was not kept (`BLOT`)."""
     return [
         (visible(name, None), "" if value == BLOT else _value_text(value))
         for name, value in _read_values(call).items()
@@ -37,7 +37,7 @@ def values_to_try(request: HttpRequest, row: DefinitionRow) -> JsonObject:
         return {}
     calls = Call.objects.filter(pk=int(key), kind=row.kind_of_row, name=row.identity)
     values = {} if (call := calls.first()) is None else _read_values(call)
-    return {name: each for name, each in values.items() if each != BLOT}
+    return {name: value for name, value in values.items() if value != BLOT}
 
 
 def _read_values(call: Call) -> dict[str, Any]:

@@ -49,9 +49,9 @@ class ListActions(ExportAction[Row]):
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Mark each row that is stopped or that a process cannot serve."""
         changelist = super().get_changelist_instance(request)
-        has_stop = stop_matcher(stop_banner.active_stops(request))
+        is_row_stopped = stop_matcher(stop_banner.active_stops(request))
         for row in changelist.result_list:
-            row.held = has_stop(row)
+            row.held = is_row_stopped(row)
             row.broken = broken_reason(request, row) or row.broken
         return changelist
 
@@ -106,6 +106,7 @@ class ListActions(ExportAction[Row]):
 
     def _publish_all(self, request: HttpRequest, rows: Sequence[Row]) -> bool:
         """Publish all rows and say so; if one is refused, say why and publish none."""
+        # By row: the hash of the working copy and the version that the page showed.
         looked_at = {
             row: (
                 request.POST.get(f"looked_at-{row.pk}", ""),

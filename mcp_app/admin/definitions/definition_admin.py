@@ -83,7 +83,7 @@ Published = TypeVar("Published", bound=PublishedRow)
 
 
 class GuardedAdmin(PublishedAdmin[Published]):
-    """Guards the fields that say who may use something."""
+    """Lets only people with the permission `grant` say who may use a row."""
 
     def formfield_for_dbfield(
         self, db_field: Any, request: HttpRequest, **options: Any
@@ -95,7 +95,7 @@ class GuardedAdmin(PublishedAdmin[Published]):
     def guarded_fields(
         self, request: HttpRequest, obj: Published | None
     ) -> dict[str, str]:
-        """Return the fields that this user may not change, with the missing rights."""
+        """Return the fields that this user may not change, and the right for each."""
         if has_right(request, "grant"):
             return {}
         guarded = (each for each in WHO_COLUMNS if hasattr(self.model, each))
@@ -281,8 +281,8 @@ class DefinitionAdmin(
         name = row.published_content().get(row.IDENTITY) or row.identity
         kind = next(kind for kind, model in MODELS.items() if model is self.model)
         wanted = replace(read_filter(request), kind=kind, name=name)
-        shown, title = self._render_page, _("Calls")
-        render = partial(shown, request, row, "calls", title, template="calls")
+        render_page, title = self._render_page, _("Calls")
+        render = partial(render_page, request, row, "calls", title, template="calls")
         return calls_page(request, wanted, render)
 
     def page_views(self) -> PageViews:
@@ -297,6 +297,7 @@ class DefinitionAdmin(
     def guarded_fields(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
         guarded = super().guarded_fields(request, obj)
         if not has_right(request, "behind"):
+            # `behind`: what is behind a definition, such as the site that it calls.
             guarded |= dict.fromkeys(self._config_fields(request, obj), "behind")
         return guarded
 
@@ -309,6 +310,7 @@ class DefinitionAdmin(
         behind = form.kind_fields(None)
         fields = form.base_fields.items()
         panels = {name for name, field in fields if isinstance(field, PanelField)}
+        # The fields in `BESIDE` are other columns, and panels send nothing.
         return {"config", *behind.fields, *behind.more} - {*form.BESIDE, *panels}
 
     def has_delete_permission(

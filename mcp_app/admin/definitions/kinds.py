@@ -1,4 +1,4 @@
-"""Forms by kind: staff choose the kind first, and it never changes."""
+"""A form for each kind of definition; the kind is chosen first and never changes."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ FORM_PARTS: Final = (
 
 
 def _find_missing(kind: Kind) -> Missing | None:
+    """Return why a kind cannot be used at this site; None if it can."""
     try:
         missing = kind.missing()
+        # The kind of a site may return a plain tuple.
         return None if missing is None else Missing(*missing)
     except Exception as error:
         logger.exception("The kind %s has failed.", type(kind).__name__)
@@ -72,16 +74,16 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         form = form_of(self.model, self.kind_of_form(request, obj))
         begun = {name: request.GET[name] for name in ("model",) if name in request.GET}
         behind = form.kind_fields(begun if obj is None else obj.json("config"))
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        read = dict(READ) if looks else {}
+        reads = obj is not None and not self.has_change_permission(request, obj)
+        new_names = dict(READ) if reads else {}
         if form.KIND not in OURS or issubclass(form, ConfigForm):
             # Show read-only fields of a site's own form as one: the config.
             keys = {*behind.fields, *behind.more} - {*form.BESIDE}
-            fixed = keys if looks else keys & {*self.get_readonly_fields(request, obj)}
-            read |= dict.fromkeys(fixed, READ["config"])
+            fixed = keys if reads else keys & {*self.get_readonly_fields(request, obj)}
+            new_names |= dict.fromkeys(fixed, READ["config"])
         fieldsets: list[Fieldset] = []
         for heading, about in fieldsets_of(self.model, behind, obj):
-            names = [read.get(str(name), str(name)) for name in about["fields"]]
+            names = [new_names.get(str(name), str(name)) for name in about["fields"]]
             fieldsets.append((heading, {**about, "fields": [*dict.fromkeys(names)]}))
         return fieldsets
 
@@ -94,6 +96,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     ) -> type[ModelForm[Row]]:
         form = form_of(self.model, self.kind_of_form(request, obj))
         fixed = self.get_readonly_fields(request, obj)
+        # A subclass with None for a declared field has no such field.
         hidden = {name: None for name in fixed if name in form.declared_fields}
         words = {**EVERY, **form.WORDS}
         texts = {READ.get(name, name): text for name, text in words.items()} | words
@@ -113,7 +116,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         lacks_kind = request.method == "GET" and request.GET.get("kind") not in kinds
         if lacks_kind and self.has_add_permission(request):
             title = _("Add %(what)s") % {"what": self.opts.verbose_name}
-            # Kinds of text and code come first; all others keep their order.
+            # The kinds in `FIRST` come first; all others keep their order.
             keys = sorted(kinds, key=lambda key: key not in FIRST)
             offers = [self.offer_of_kind(request, key, kinds[key]) for key in keys]
             context = {"offers": offers, **(extra_context or {})}
@@ -199,10 +202,10 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         if object_id is not None and obj is None:
             raise Http404
         if obj is None:
-            may = self.has_add_permission(request)
+            may_save = self.has_add_permission(request)
         else:
-            may = self.has_change_permission(request, obj)
-        if not may or request.method != "POST":
+            may_save = self.has_change_permission(request, obj)
+        if not may_save or request.method != "POST":
             raise PermissionDenied
         part = request.GET.get("part", "")
         if not part:
@@ -210,6 +213,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             return HttpResponse()
         form_class = self.get_form(request, obj, change=obj is not None)
         typed = request.POST.copy()
+        # A form with this input is shown again, and never saved.
         typed[f"{SHOW}part"] = part
         form = form_class(typed, request.FILES, instance=obj)
         form.full_clean()

@@ -51,12 +51,12 @@ class StateFilter(admin.SimpleListFilter):
             return queryset
         rows = cast("PublishedRows[Any]", queryset)
         states = rows.with_states(is_stopped(queryset.model))
-        here = is_broken_somewhere(request, queryset.model)
+        is_reported = is_broken_somewhere(request, queryset.model)
         if value == State.BROKEN:
-            lost = here & ~Q(reckoned_state=State.STOPPED)
-            return states.filter(Q(reckoned_state=value) | lost)
+            broken = is_reported & ~Q(reckoned_state=State.STOPPED)
+            return states.filter(Q(reckoned_state=value) | broken)
         matches = states.filter(reckoned_state=value)
-        return matches if value == State.STOPPED else matches.exclude(here)
+        return matches if value == State.STOPPED else matches.exclude(is_reported)
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -120,8 +120,10 @@ class ServerFilter(admin.SimpleListFilter):
             return queryset
         if server.selection == Server.Selection.CHOSEN:
             return queryset.filter(servers=server)
+        # A server without tags offers nothing.
         condition = Q(pk__in=())
         for tag in split_words(server.tags):
+            # In brackets, characters such as `.` and `+` stand for themselves.
             escaped = "".join(f"[{character}]" for character in tag)
             condition |= Q(tags__regex=rf"(^|[ ,]){escaped}($|[ ,])")
         return queryset.filter(condition)
@@ -188,8 +190,8 @@ def _sentence(row: DefinitionRow) -> str:
 @admin.display(description=gettext_lazy("name"), ordering="title")
 def name_column(row: DefinitionRow) -> SafeString:
     """Show the title, and below it the identity and what it does."""
-    behind = row.get_source_display() if row.from_code else _sentence(row)
+    source = row.get_source_display() if row.from_code else _sentence(row)
     title, identity = str(row), visible(row.identity, None)
-    html = "" if title == identity else format_html("<code>{}</code> · ", identity)
+    name_html = "" if title == identity else format_html("<code>{}</code> · ", identity)
     text = '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>'
-    return format_html(text, title, html, behind)
+    return format_html(text, title, name_html, source)

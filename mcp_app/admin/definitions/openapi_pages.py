@@ -83,6 +83,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         return self.has_add_permission(request) and has_right(request, "behind")
 
     def _demand_both(self, request: HttpRequest) -> None:
+        """Raise 403 if the user may not add tools, or not say what they call."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         require_right(request.user, "behind")
@@ -99,11 +100,11 @@ class OpenApiPages(PublishedAdmin[Tool]):
             except DocumentError as error:
                 context = {"problem": str(error), "typed": request.POST}
         rows = OpenApiDocument.objects.defer("offers")
-        documents = {each.site: each for each in rows if each.site in upstream_sites()}
+        server_lists = {row.site: row for row in rows if row.site in upstream_sites()}
         context |= {
-            "documents": [each for each in rows if each.site not in documents],
+            "documents": [row for row in rows if row.site not in server_lists],
             "servers": [
-                (each, documents.get(key)) for key, each in upstream_sites().items()
+                (site, server_lists.get(key)) for key, site in upstream_sites().items()
             ],
             "sites": usable_sites().values(),
         }
@@ -210,6 +211,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         keys = [tool.pk for tool in tools]
         for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
             keys += [int(text)] if ROW_KEY.fullmatch(text) else []
+        # Only `ToolAdmin` extends this class, and it has the actions of lists.
         admin = cast("ListActions[Tool]", self)
         page = admin.publish_chosen(request, Tool.rows().filter(pk__in=keys))
         self._hold_response()
@@ -329,12 +331,13 @@ def _matching_offers(offers: Any, request: HttpRequest) -> list[Offer]:
 def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
     """Return an operation for the page; `tool` is the tool made from it, if any."""
     tool = tools.get(offer.key)
-    about = len(str(offer.input_schema)) + len(offer.description or offer.summary)
+    size = len(str(offer.input_schema)) + len(offer.description or offer.summary)
     can_be_made = tool is None and not offer.bar
     return {
         "offer": offer,
         "tool": tool,
-        "tokens": about // 4,
+        # About 4 characters are a token.
+        "tokens": size // 4,
         "changes": hint_words(ToolHints(**offer.hints)),
         "can_be_made": can_be_made,
         "choices": offer.choices if len(offer.pairs) > MAX_PAIRS else (),
@@ -350,7 +353,7 @@ def _with_standing(
 def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
     """Return a changed operation, with its differences in the words of the form.
 
-    `own` has the label and text of each of these columns that staff also changed.
+    `own` has the label and the text of each column that staff have changed, too.
     """
     before = {e.column: _column_value(e.column, e.before) for e in compared.differences}
     now = {e.column: _column_value(e.column, e.now) for e in compared.differences}
@@ -360,12 +363,13 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
         for difference in compared.differences
         if difference.is_own
     ]
-    both = (client_view(tool, each, mcp) for each in (before, now))
-    changes = labeled_differences(tool, differences(*both))
+    views = (client_view(tool, each, mcp) for each in (before, now))
+    changes = labeled_differences(tool, differences(*views))
     return {"compared": compared, "differences": changes, "own": conflicts}
 
 
 def _label_of(column: str) -> str:
+    """Return the label of a column; the form has one field for all hints: `changes`."""
     return str(WORDS["changes" if column in Tool.HINTS else column][0])
 
 

@@ -60,9 +60,9 @@ READ: Final = {
         "suggestions",
     )
 }
-"""Columns, and the methods that show them read-only.
+"""Columns, and the methods of `ReadOnlyFields` that show them read-only.
 
-If a method had the name of a column, the admin would show the column.
+A method needs a name of its own: for the name of a column, the admin shows the column.
 """
 
 

@@ -99,7 +99,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A line: the word of its mark, the name of the subject or "", and a sentence."""
+    """A line: the CSS class and word of its mark, what it is about, and a sentence."""
 
     look: str
     word: str

@@ -48,8 +48,8 @@ class GroupPages(SettledAdmin[Row]):
 
 
 def _is_home(request: HttpRequest) -> bool:
-    at = request.resolver_match
-    return at is not None and (at.url_name, at.kwargs) == (
+    match = request.resolver_match
+    return match is not None and (match.url_name, match.kwargs) == (
         "app_list",
         {"app_label": "mcp_app"},
     )
@@ -58,11 +58,12 @@ def _is_home(request: HttpRequest) -> bool:
 def groups_context(request: HttpRequest) -> dict[str, object]:
     """Return whom to ask for rights, and whether groups can be made."""
     # Offer the button only if a group or one of its permissions is missing.
-    changes = request.user.has_perm("auth.change_group")
+    may_change = request.user.has_perm("auth.change_group")
     return {
         "without_rights": _whom_to_ask_for_rights(request),
         "own_url": own_tokens_url(request),
-        "makes_groups": _may_make(request) and (not changes or bool(missing_rights())),
+        "makes_groups": _may_make(request)
+        and (not may_change or bool(missing_rights())),
     }
 
 

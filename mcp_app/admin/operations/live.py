@@ -29,6 +29,7 @@ CLOSE: Final = "delete_session"
 PATIENCE_S: Final = 1.0
 """How long a request waits for a cancelled call to end."""
 LOOK_S: Final = 0.05
+"""How long that request sleeps before it looks again."""
 
 
 class LivePages(SettledAdmin[Session]):
@@ -111,6 +112,7 @@ class LivePages(SettledAdmin[Session]):
         row = Stream.objects.open().using(using).filter(pk=stream.pk)
         end = time.monotonic() + PATIENCE_S
         while row.exists():
+            # No process sees the order to cancel before the transaction is committed.
             if connections[using].in_atomic_block or time.monotonic() >= end:
                 return False
             time.sleep(LOOK_S)

@@ -31,7 +31,7 @@ from mcp_app.streams.event_ids import answers_batch, request_ids
 SHOWN: Final = 25
 """Rows of each kind on the page."""
 MAX_PROGRESS: Final = 4_096
-"""The page reads the last message of a call if it has no more bytes."""
+"""The page reads the last message of a call only if it has no more bytes than this."""
 PROGRESS: Final = "notifications/progress"
 
 
@@ -66,7 +66,7 @@ class Look:
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
         self.now_ms = int(now().timestamp() * 1_000)
-        # Import here: processes that serve clients load the admin, but not this.
+        # Import here: processes that serve clients load the admin, but no `workbench`.
         from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
 
         self.counts_calls = viewer_of(request.user).calls
@@ -137,16 +137,17 @@ def _worker_line(look: Look, worker: Any, differ: bool) -> dict[str, object]:
     Numbers are None if the heartbeat is old, or a process of an older release sent it.
     """
     report = look.reports.get(worker.pk, Report())
-    tells, calls = bool(report.code), look.calls[worker.pk]
+    # An empty report has no `code`.
+    has_report, calls = bool(report.code), look.calls[worker.pk]
     return {
         "name": f"{visible(worker.host)}, {worker.pid}",
         "live": worker.pk in look.reports,
         **_age_of_request(worker.age_seen_ms),
         "age": age_text(worker.age_started_ms),
-        "calls": calls + _calls_without_row(report) if tells else calls or None,
-        "streams": sum(report.streams.values()) if tells else None,
-        "other_code": report.code[:HANDLE] if tells and differ else "",
-        "report": report if tells else None,
+        "calls": calls + _calls_without_row(report) if has_report else calls or None,
+        "streams": sum(report.streams.values()) if has_report else None,
+        "other_code": report.code[:HANDLE] if has_report and differ else "",
+        "report": report if has_report else None,
     }
 
 
@@ -208,9 +209,9 @@ def calls_context(look: Look) -> dict[str, object]:
     columns = rows.select_related("session").defer("session__capabilities")
     displayed = list(_with_ages(columns, "created_ms")[:SHOWN])
     names = user_names(each.session.user_id for each in displayed)
-    last = Event.objects.filter(stream__in=displayed, size__lte=MAX_PROGRESS)
-    last = last.filter(seq=F("stream__head_seq"))
-    payloads = dict(last.values_list("stream", "payload"))
+    events = Event.objects.filter(stream__in=displayed, size__lte=MAX_PROGRESS)
+    events = events.filter(seq=F("stream__head_seq"))
+    payloads = dict(events.values_list("stream", "payload"))
     lines = [
         {
             "tool": call_name(each),

@@ -77,7 +77,8 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
         session = self.get_object(request, object_id)
-        may = session is not None and self.has_delete_permission(request, session)
-        if request.method == "POST" and may:
+        allowed = session is not None and self.has_delete_permission(request, session)
+        if request.method == "POST" and allowed:
+            # Delete the messages first, in parts: one transaction could take too long.
             Session.objects.filter(pk=object_id).empty()
         return super().delete_view(request, object_id, extra_context)

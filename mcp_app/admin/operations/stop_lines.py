@@ -1,4 +1,4 @@
-"""What the page of stops lists: all that can be stopped, and what a search finds."""
+"""The lines of the page of stops, from the active stops (`on`), and its search."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something to stop: its button sends `target`; `stops` are its own stops."""
+    """Something that one can stop: its button sends `target`; `stops` name just it."""
 
     title: str
     about: str
@@ -132,7 +132,7 @@ def _server_summary(server: Server, clients: Mapping[str, int]) -> str:
 
 def _client_counts() -> Counter[str]:
     """Count the clients of the last 15 minutes at each server, by its slug."""
-    # Import here: processes that serve clients load the admin, but not this.
+    # Import here: processes that serve clients load the admin, but no `workbench`.
     from mcp_app.workbench.overview import calling_clients  # noqa: PLC0415
 
     counted = Session.objects.recent().order_by().values_list("server")
@@ -157,12 +157,12 @@ def search_text(query: QueryDict) -> str:
 
 
 def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
-    """Yield the visible definitions that match and are not stopped; one query."""
+    """Yield the served definitions that match and are not stopped; one query."""
     if not wanted:
         return
     stopped_targets = {stop_banner.stop_target(each) for each in on}
     names = {(each.kind, each.served_hash) for each in on}
-    first, *rest = (
+    first, *others = (
         model.rows()
         .order_by()
         .filter(_text_condition(model, wanted), _served_condition(model, wanted))
@@ -170,8 +170,8 @@ def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
         .values_list(*COLUMNS)
         for kind, model in MODELS.items()
     )
-    for each in first.union(*rest).order_by("name")[:MAX_MATCHES]:
-        kind, pk, name, title, identity, published = each
+    for row in first.union(*others).order_by("name")[:MAX_MATCHES]:
+        kind, pk, name, title, identity, published = row
         target = f"{kind}:{pk}"
         if target in stopped_targets or (kind, published or digest(identity)) in names:
             continue
@@ -184,17 +184,17 @@ def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
 
 def _text_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
     """Match words of the working copy, or exactly the name that clients use."""
-    served = models.Q(published_identity=model.identity_hash(wanted))
-    for each in ("name", "title", model.IDENTITY):
-        served |= models.Q(**{f"{each}__icontains": wanted})
-    return served
+    condition = models.Q(published_identity=model.identity_hash(wanted))
+    for column in ("name", "title", model.IDENTITY):
+        condition |= models.Q(**{f"{column}__icontains": wanted})
+    return condition
 
 
 def _served_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
     """Match rows that are served: from code, published, or named like a declaration."""
     declared = declarations(mcp)[str(model._meta.model_name)]
-    letters = wanted.casefold()
-    close = [each for each in declared if letters in each.casefold()][:MAX_MATCHES]
-    declared_here = models.Q(**{f"{model.IDENTITY}__in": close})
+    folded = wanted.casefold()
+    names = [name for name in declared if folded in name.casefold()][:MAX_MATCHES]
+    is_declared = models.Q(**{f"{model.IDENTITY}__in": names})
     served = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
-    return served | declared_here
+    return served | is_declared

@@ -87,8 +87,8 @@ class StopPages(SettledAdmin[Row]):
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
         on = stop_banner.active_stops(request)
-        by_itself = [each for each in on if each.scope == Scope.DEFINITION]
-        singles = [*single_lines(by_itself)]
+        single_stops = [each for each in on if each.scope == Scope.DEFINITION]
+        singles = [*single_lines(single_stops)]
         context = {
             "sentences": [
                 (stop_banner.stop_sentence(each), stop_banner.stop_result(each))
@@ -178,10 +178,10 @@ def _restart_words(ending: Sequence[Stop]) -> str:
     """Say what clients see of a definition again; "" for a wider stop."""
     if ending[0].scope != Scope.DEFINITION:
         return ""
-    row, what = row_of_stop(ending[0]), ending[0].what
+    row, name = row_of_stop(ending[0]), ending[0].what
     if row is None:
-        return _("%(what)s was deleted. No client sees it.") % {"what": what}
-    return f"{what}: {comparison.restart_sentence(row)}"
+        return _("%(what)s was deleted. No client sees it.") % {"what": name}
+    return f"{name}: {comparison.restart_sentence(row)}"
 
 
 def _staying_sentence(on: Any) -> str:

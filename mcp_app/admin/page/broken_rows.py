@@ -20,9 +20,10 @@ from mcp_app.models import PublishedRow, Worker
 from mcp_app.models.workers import MOST_BROKEN, Report
 
 Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
-"""Why each row is broken, in a sentence, by its version (0 without one)."""
+"""Why rows are broken: by row and then by version (0 without one), a sentence."""
 KNOWN: Final = "mcp_broken"
 REPORTS: Final = "mcp_reports"
+"""These attributes of a request keep the broken rows and the reports."""
 
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
@@ -38,7 +39,7 @@ def reports_on(request: HttpRequest) -> Sequence[Report]:
     """Return what live processes report, queried once per request."""
     reports: Sequence[Report] | None = getattr(request, REPORTS, None)
     if reports is None:
-        reports = [each.report_of_process() for each in Worker.objects.live()]
+        reports = [worker.report_of_process() for worker in Worker.objects.live()]
         vars(request)[REPORTS] = reports
     return reports
 
@@ -60,7 +61,7 @@ def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
         if kind == model._meta.model_name
         for version in versions
     ]
-    # A version belongs to one row alone.
+    # No pairs are needed: a version belongs to one row alone.
     versioned = Q(
         pk__in=[ref for ref, version in pairs if version],
         published__in=[version for _ref, version in pairs if version],
@@ -70,7 +71,7 @@ def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
 
 
 def _broken_rows(reports: Iterable[Report]) -> Reasons:
-    # A process of an older release, or a new one, has not reported yet.
+    # Without `code` it is no real report: its process is new, or of an older release.
     entry_lists = [list(_report_entries(report)) for report in reports if report.code]
     is_cut = any(len(entries) >= MOST_BROKEN for entries in entry_lists)
     reasons_by_version: dict[tuple[Key, int], list[str]] = {}

@@ -116,6 +116,7 @@ class SettledAdmin(TypedAdmin[AnyRow]):
     def _are_there(self, request: HttpRequest) -> bool:
         """Return whether a chosen row still exists; add messages about deleted ones."""
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        # All rows of the list are chosen, also those on its other pages.
         if request.POST.get("select_across") == "1":
             return True
         keys = [primary_key_of(self.model, text) for text in chosen]
@@ -129,6 +130,7 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         return len(set(keys)) > len(sentences) or not keys
 
     def _hold_response(self) -> None:
+        """Send the response only after every worker knows of the committed change."""
         hold_after_commit(router.db_for_write(self.model))
 
 
@@ -143,6 +145,7 @@ class LockingAdmin(SettledAdmin[Row]):
         if row is None or request.method != "POST":
             return row
         rows = self.model._default_manager.all()
+        # Outside a transaction, a row cannot be locked.
         if not connections[rows.db].in_atomic_block:
             return row
         return rows.select_for_update().filter(pk=row.pk).first()

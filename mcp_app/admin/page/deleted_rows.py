@@ -33,7 +33,8 @@ class Deleted(Http404):
 def demand_row(request: HttpRequest, model: type[Model], key: object) -> None:
     """Raise `Deleted` for a row that was not found, if it existed before.
 
-    A POST proves that it did, even if the admin log has no entry of its deletion.
+    A POST was sent from the page of the row, so the row existed, even if the admin log
+    has no entry of its deletion.
     """
     entry = _deletion_entries(model, [key]).first()
     message = deletion_sentence(model, entry)
@@ -45,11 +46,11 @@ def demand_row(request: HttpRequest, model: type[Model], key: object) -> None:
 
 def deletion_sentence(model: type[Model], entry: LogEntry | None) -> str:
     """Say what happened to a row; `entry` is None if no deletion was logged."""
-    what = model._meta.verbose_name
+    model_name = model._meta.verbose_name
     if entry is None:
-        return _("This %(what)s was deleted in the meantime.") % {"what": what}
+        return _("This %(what)s was deleted in the meantime.") % {"what": model_name}
     return _("The %(what)s “%(row)s” was deleted by %(by)s (%(at)s).") % {
-        "what": what,
+        "what": model_name,
         "row": visible(entry.object_repr),
         "by": entry.user.get_username(),
         "at": time_text(entry.action_time),
@@ -62,7 +63,8 @@ def sentences(model: type[Model], keys: Iterable[object]) -> Iterator[str]:
     rows = model._default_manager.filter(pk__in=keys_by_text.values())
     absent = keys_by_text.keys() - set(map(str, rows.values_list("pk", flat=True)))
     latest_first = _deletion_entries(model, absent)
-    entries = {each.object_id: each for each in reversed(latest_first)}
+    # Reversed, so that the latest entry of each row replaces the earlier ones.
+    entries = {entry.object_id: entry for entry in reversed(latest_first)}
     for key in sorted(absent):
         yield deletion_sentence(model, entries.get(key))
 

@@ -70,7 +70,7 @@ class Tab:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A row's state; `look` is its CSS class, and counts are of the working copy."""
+    """The head of a row's pages: its state, and counts of the working copy."""
 
     state: State
     look: str
@@ -98,6 +98,7 @@ def page_url(row: PublishedRow, page: str, *arguments: object) -> str:
 def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
+    # Set it first: `row.state` reads it.
     row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     stops = stop_banner.stops_of_row(stop_banner.active_stops(request), row)
     state, target = State.STOPPED if stops else row.state, stop_banner.target_of(row)
@@ -119,13 +120,14 @@ def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
 def why_broken(row: PublishedRow) -> str:
     """Return why the published version of a row cannot be served; "" if it can.
 
-    The column `broken` is as old as the last save or deployment; this checks the code.
+    The column `broken` is as old as the last save or deployment, so check again, unless
+    the row is a text, which depends on no code.
     """
     if not isinstance(row, DefinitionRow):
         return row.broken
     if row.kind == "text" and not row.from_code:
         return row.broken
-    # No other row can be published under its name.
+    # Names of other rows need no check: two published rows never have the same name.
     content = row.working_content()
     working = judge_content(row, content, mcp, uploads_of(content))
     return broken_reason(row, mcp, working)
@@ -152,7 +154,7 @@ def serving_mark(
 ) -> dict[str, object]:
     """Say whether clients are served: the CSS class of a mark, and its word.
 
-    `asked` says whether a client ever asked.
+    `asked` says whether a client ever sent a request: before, no process is needed.
     """
     look, word = ("", _("No process")) if asked else ("good", _("Ready"))
     stops = stop_banner.active_stops(request)
@@ -220,7 +222,7 @@ def render_page(
 def render_part(
     request: HttpRequest, template: str, context: Mapping[str, object]
 ) -> TemplateResponse:
-    """Return a part of a page for the script that reloads it; a header has the time."""
+    """Return a part of a page for its script; the header `MCP-Updated` has the time."""
     at = local_time(now()).isoformat(timespec="seconds")
     path = f"admin/mcp_app/includes/{template}.html"
     return TemplateResponse(request, path, {**context}, headers={"MCP-Updated": at})

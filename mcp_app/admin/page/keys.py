@@ -9,13 +9,14 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 
 ROW_KEY: Final = re.compile("[0-9]{1,18}")
+"""A number as a primary key: one of 18 digits fits into a column of 64 bits."""
 
 
 def primary_key_of(model: type[Model], text: str) -> object:
-    """Return the primary key that a text stands for; None if it is not valid."""
+    """Return the primary key that a text stands for; None if no row can have it."""
     try:
         key: object = model._meta.pk.clean(text, None)
     except ValidationError:
-        # The key's validators also check its range in the database.
+        # `clean` also refuses a number that is too large for the column.
         return None
     return key

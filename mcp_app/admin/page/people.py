@@ -16,7 +16,7 @@ from mcp_app.models import Session
 HANDLE: Final = 8
 """Characters of a digest to show as a short name."""
 GREATEST: Final = 2**63 - 1
-"""The greatest number that a column can hold."""
+"""The greatest number that a column of integers can hold."""
 
 
 def existing_users(keys: Iterable[str]) -> QuerySet[Any]:

@@ -42,7 +42,7 @@ class Look:
 
 
 def tokens_of(text: str) -> int:
-    """Estimate the tokens of a text: about 4 characters each."""
+    """Estimate the tokens of a text: about 4 characters each, rounded up."""
     return -(-len(text) // LETTERS_OF_A_TOKEN)
 
 

@@ -113,7 +113,8 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
     """Return the table of an answer; the page shows its `first` rows unfolded.
 
     The rows are the first list of objects in the answer. Without a list, the table has
-    the members of the object. None if there are not two of them: show the text.
+    the members of the object. None if these are fewer than two: then the page shows the
+    text of the answer.
     """
     objects, beside = _find_objects(value)
     facts = [
@@ -182,8 +183,8 @@ def _find_objects(value: object, depth: int = 0) -> tuple[Any, JsonObject]:
     for name in sorted(members, key=lambda name: not isinstance(members[name], list)):
         objects, beside = _find_objects(members[name], depth + 1)
         if objects or (objects is not None and name == next(iter(members))):
-            rest = {member: members[member] for member in members if member != name}
-            return objects, {**rest, **beside}
+            others = {member: members[member] for member in members if member != name}
+            return objects, {**others, **beside}
     return None, members
 
 
@@ -242,7 +243,9 @@ def _nested_text(value: Any, depth: int) -> str:
     if depth > MAX_DEPTH:
         return "…"
     if isinstance(value, list):
+        # Further items would be cut anyway: each has a letter or more.
         texts = (_short_text(each, depth + 1) for each in value[:MAX_LETTERS])
+        # An object with a `text` is shown as this text, so it is no row.
         if not any(isinstance(each, dict) and "text" not in each for each in value):
             return ", ".join(texts)
         count = ngettext("%d row", "%d rows", len(value)) % len(value)
@@ -253,6 +256,7 @@ def _nested_text(value: Any, depth: int) -> str:
     if rows is not None:
         return _short_text(rows, depth)
     named = {name: _short_text(each, depth + 1) for name, each in value.items()}
+    # Deeper objects show only their values.
     return "; ".join(named.values() if depth > 1 else map(": ".join, named.items()))
 
 
@@ -298,6 +302,7 @@ def _plot_of_dates(
         return None
     if len(set(days)) < len(days):
         return None
+    # Numbers of months or of days: neighbours differ by 1.
     by_month = all(day.day == 1 for day in days)
     ordinals = [
         12 * day.year + day.month - 1 if by_month else day.toordinal() for day in days
@@ -338,6 +343,7 @@ def bar_plot(
             tall = max(HEIGHT * value / top, 2) if value else 0
             y -= tall
             if tall:
+                # A bar takes 76 % of its place, with 12 % free on each side.
                 start = f"M{(at + 0.12) * step:.1f} {y:.1f}"
                 drawn[look] += (
                     f"{start}h{0.76 * step:.1f}v{tall:.1f}h-{0.76 * step:.1f}z"
@@ -348,7 +354,7 @@ def bar_plot(
 
 
 def _round_up(columns: Sequence[Sequence[float]]) -> float:
-    """Return the end of the axis: the largest sum, rounded up; its half is short."""
+    """Return the axis's end: the largest sum, rounded up so that its half is short."""
     largest = max(map(sum, columns), default=0)
     # The half of the smallest floats is 0.
     largest = largest if largest > sys.float_info.min else 2
@@ -366,7 +372,7 @@ def _short_number(value: float) -> str:
 
 
 def _spread_evenly(labels: Sequence[str]) -> Sequence[str]:
-    """Return all labels, or as many as fit at equal distances."""
+    """Return all labels, or as many as fit at equal distances: short ones fit more."""
     steps = len(labels) - 1
     room = 12 if max(map(len, labels), default=0) < len("00:00") else 9
     if steps < room:

@@ -54,8 +54,8 @@ def right_holders(request: HttpRequest, right: str, app: str = "mcp_app") -> lis
 
 def _people_with_right(right: str) -> list[str]:
     """Return the people who have a permission; none if the site cannot list them."""
-    having = with_permission(right)
-    if having is None:
+    condition = with_permission(right)
+    if condition is None:
         return []
-    people = all_users().filter(active_condition()).filter(having)[:MAX_NAMES]
+    people = all_users().filter(active_condition()).filter(condition)[:MAX_NAMES]
     return [person.get_username() for person in people]

@@ -20,7 +20,7 @@ from mcp_app.site_time import time_html
 
 STOP_RIGHT: Final = "stop"
 ROW: Final = "row"
-"""The value of `back` for returning to the row's page after starting it again."""
+"""The value of `back` in a URL: after a row is started, return to its page."""
 MAX_NAMES: Final = 10
 """How many names a sentence has."""
 
@@ -46,10 +46,10 @@ def stops_of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
 
 def stops_applying_to(request: HttpRequest, row: PublishedRow) -> list[Stop]:
     """Return the stops of a row, and those of everything."""
-    on = active_stops(request)
+    active = active_stops(request)
     # Other wide stops, of a server or of all changes, are in the page's banner.
-    everything = [each for each in on if each.scope == Scope.EVERYTHING]
-    return [*stops_of_row(on, row), *everything]
+    everything = [each for each in active if each.scope == Scope.EVERYTHING]
+    return [*stops_of_row(active, row), *everything]
 
 
 def target_of(row: PublishedRow) -> str:

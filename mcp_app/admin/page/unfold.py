@@ -1,6 +1,6 @@
 """The base of all admin pages: django-unfold's if the site uses it, else Django's.
 
-Without its own base class, unfold's pages have fields without borders.
+On a site with unfold, pages of Django's base class have fields without borders.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.interface.definitions import Label
 
 Words: TypeAlias = Mapping[str, tuple[Label, Label]]
+"""The label and the help text of each field, by the name of the field."""
 
 PROGRAM_NAME = _("The name that programs use: letters, digits and _ - .")
 IF_CHOSEN = _("Used only if you choose “Only the ones chosen here”.")
@@ -221,7 +222,7 @@ HINTS: Words = {
     "idempotent": (_("Twice does the same as once"), ""),
     "open_world": (_("Reaches outside this site"), ""),
 }
-"""The labels of a tool's single hints, and of its rate."""
+"""The hints of a tool, which a form joins to one field, and the fields in `RATE`."""
 
 READABLE: Words = {
     "audience": (_("For"), _("Who the contents are meant for.")),

@@ -162,7 +162,7 @@ class ImportPages(PublishedAdmin[Row]):
         }
 
     def _displayed_entry(self, compared: ComparedEntry) -> dict[str, Any]:
-        """Return an entry; its `published` is None if it equals `differences`."""
+        """Return an entry; `published` is None if it would repeat `differences`."""
         row, publication = compared.row, compared.publication
         outcome, look = OUTCOMES[compared.outcome(publish=False)]
         published, published_label = None, ""
@@ -195,7 +195,7 @@ class ImportPages(PublishedAdmin[Row]):
         name = visible(request.POST.get("name", ""))
         try:
             with transaction.atomic():
-                done = services.import_bundle(
+                imported = services.import_bundle(
                     user,
                     bundle.read_bundle(content),
                     looked_at=request.POST.get("looked_at", ""),
@@ -205,9 +205,9 @@ class ImportPages(PublishedAdmin[Row]):
                 files.delete_user_file(user)
         except OutOfDate as refused:
             return self._preview_file(request, content, name, [refused.message])
-        message = ngettext("%d was imported.", "%d were imported.", len(done))
-        message %= len(done)
-        if not done:
+        message = ngettext("%d was imported.", "%d were imported.", len(imported))
+        message %= len(imported)
+        if not imported:
             message = _("There was nothing to import: all of it is here already.")
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:mcp_app_server_changelist"))
@@ -219,14 +219,14 @@ class ImportPages(PublishedAdmin[Row]):
 
 
 def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
-    """Say why this user may not import the file: a sentence per missing permission."""
+    """Say which permissions the user lacks, each with the first entry that needs it."""
     rights = bundle.needed_rights(comparison, publish=False)
     text = _("%(entry)s: %(right)s")
     return [
         text
-        % {"entry": visible(str(needing[0].entry)), "right": lacking_sentence(each)}
-        for each, needing in rights.items()
-        if not has_right(request, each)
+        % {"entry": visible(str(entries[0].entry)), "right": lacking_sentence(right)}
+        for right, entries in rights.items()
+        if not has_right(request, right)
     ]
 
 

@@ -202,11 +202,13 @@ def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]
         return [row.slug]
     served = row.published_content()
     key = row.kind_of_row, str(row.pk)
-    tags = [tags_and_requirements(row, each)[0] for each in (served, content or served)]
+    tag_sets = [
+        tags_and_requirements(row, each)[0] for each in (served, content or served)
+    ]
     return [
         slug
         for slug, server in load_servers(stopped=False).items()
-        if any(server.offers_definition(tag, key) for tag in tags)
+        if any(server.offers_definition(tags, key) for tags in tag_sets)
     ]
 
 
@@ -220,8 +222,8 @@ def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
     changed = {difference.field for difference in proposal.differences}
     if row.published_id and proposal.content.get("kind") == "skill":
         # The users of clients agreed to the digests of the skill's files.
-        is_other = not changed.isdisjoint({"name", "description", "config"})
-        yield _("Clients ask their users again.") if is_other else ""
+        has_new_files = not changed.isdisjoint({"name", "description", "config"})
+        yield _("Clients ask their users again.") if has_new_files else ""
     tokens = proposal.judged.tokens
     # Only tools are part of each request to a model.
     if tokens and isinstance(row, Tool):
@@ -256,12 +258,12 @@ def _version_comparison(
     row: PublishedRow, numbers: Sequence[int], registry: Registry
 ) -> dict[str, Any]:
     contents = [_version_content(row, number) for number in numbers]
-    both = [client_view(row, content, registry) for content in contents]
+    views = [client_view(row, content, registry) for content in contents]
     before, after = map(_version_label, numbers)
     return {
         "proposal": None,
-        "differences": labeled_differences(row, differences(*both)),
-        "common": common_texts(row, *both),
+        "differences": labeled_differences(row, differences(*views)),
+        "common": common_texts(row, *views),
         "as_json": _content_json(contents[1]),
         "is_served_already": False,
         "before_label": before,
@@ -278,4 +280,5 @@ def _version_content(row: PublishedRow, number: int) -> JsonObject:
 
 def _next_number(row: PublishedRow) -> int:
     numbers = DefinitionVersion.objects.of(row).values_list("number", flat=True)
+    # The first one is the newest.
     return (numbers.first() or 0) + 1

@@ -24,7 +24,7 @@ from mcp_app.models.fields import split_words
 from mcp_app.publishing.differences import ClientView, Difference, common_lines
 
 SPLIT_COLUMNS: Final = frozenset({"chosen", "config"})
-"""Columns whose parts need no label of the column: their names are enough."""
+"""Columns with parts whose names are enough, without the label of the column."""
 COLUMN_PARTS: Final[Mapping[tuple[str, str], Label]] = {
     ("annotations", "audience"): READABLE["audience"][0],
     ("annotations", "priority"): READABLE["importance"][0],
@@ -91,13 +91,13 @@ def _values_in_words(
     row: PublishedRow, difference: Difference
 ) -> tuple[str | None, str | None]:
     """Return the values as the form shows them; as stored if those look equal."""
-    plain = difference.before, difference.after
+    stored = difference.before, difference.after
     wording = _WORDINGS.get((difference.field, difference.part))
     if wording is None:
-        return plain
-    before, after = (None if each is None else wording(row, each) for each in plain)
-    is_hidden = before == after and plain[0] != plain[1]
-    return plain if is_hidden else (before, after)
+        return stored
+    before, after = (None if each is None else wording(row, each) for each in stored)
+    is_hidden = before == after and stored[0] != stored[1]
+    return stored if is_hidden else (before, after)
 
 
 def _choice_labels(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
@@ -135,3 +135,4 @@ _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] =
     ("ttl_ms", ""): _seconds_text,
     **{("chosen", name): _row_titles(name) for name in Server.CHOICES},
 }
+"""How a form shows a stored value, by column and part ("" for a column without)."""

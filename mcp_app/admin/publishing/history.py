@@ -22,7 +22,7 @@ from mcp_app.admin.publishing.comparison import servers_offering
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 
 MOST: Final = 200
-"""How many entries of each sort a page shows."""
+"""How many versions a page shows, and how many entries of the admin's log."""
 MAX_TIME_APART: Final = timedelta(seconds=1)
 
 
@@ -60,7 +60,7 @@ def _version_events(
 ) -> Iterator[Event]:
     for index, version in enumerate(versions):
         served = version.pk == row.published_id
-        restore = "" if served or not may_restore else "rollback"
+        page = "" if served or not may_restore else "rollback"
         sentence = _("Published version %(number)d")
         if version.restored is not None:
             sentence = _("Published version %(old)d again as version %(number)d")
@@ -72,16 +72,18 @@ def _version_events(
             "version": version,
             "served": served,
             "look_url": page_url(row, "version", version.number),
-            "restore_url": page_url(row, restore, version.number) if restore else "",
+            "restore_url": page_url(row, page, version.number) if page else "",
+            # The form begins with the comparison of these two.
             "newest": index == 0,
             "older": index == 1,
         }
 
 
 def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
-    """Return whether an entry is about a version: one transaction wrote both.
+    """Return whether an entry only says that one of the versions was published.
 
-    Its message is translated, so we compare only author, number and time.
+    One transaction wrote the entry and the version. The message of the entry is
+    translated, so compare only author, number and time.
     """
     return any(
         version.author_id == entry.user_id

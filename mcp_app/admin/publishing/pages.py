@@ -108,6 +108,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         *positional: Any,
         **options: Any,
     ) -> None:
+        """Show a message; what `_note_saved` says replaces a message of success."""
         if level == messages.SUCCESS:
             message = vars(request).pop(SAVED, message)
         super().message_user(request, message, level, *positional, **options)
@@ -308,5 +309,5 @@ def author_of(request: HttpRequest) -> Person:
 
 
 def number_of(request: HttpRequest, name: str = "number") -> int:
-    """Return the version number that the page showed as the published one."""
+    """Return the version number that the page showed as published; -1 if none came."""
     return comparison.number_from(request.POST.get(name, ""), -1)

@@ -122,6 +122,7 @@ class Numbers:
         """How many people meet all conditions that can be counted."""
         if self._visibility.closed_reason:
             return 0
+        # Without conditions, these are all users who may log in.
         return [self.active, *self._remaining][-1]
 
     def count_sentence(self) -> str:
@@ -153,7 +154,7 @@ class Numbers:
             yield Step(first_letter(condition), "", count, condition.note)
 
 
-# -- one ----------------------------------------------------------------------------
+# -- one person ---------------------------------------------------------------------
 
 
 def _public_context(visibility: Visibility) -> dict[str, Any]:
@@ -174,13 +175,13 @@ def _public_context(visibility: Visibility) -> dict[str, Any]:
 def check_person(visibility: Visibility, name: str) -> dict[str, Any]:
     """Return the context about one person, looked up by user name.
 
-    The same code decides about requests of clients.
+    `Holder` decides here as it does for the requests of clients.
     """
     user = None
     # Some databases refuse queries with characters that no name contains.
     if not text_problem(name):
-        named = {get_user_model().USERNAME_FIELD: name}
-        user = user_queries.all_users().filter(**named).first()
+        condition = {get_user_model().USERNAME_FIELD: name}
+        user = user_queries.all_users().filter(**condition).first()
     values: dict[str, Any] = {"person": visible(name)}
     if user is None:
         missing = _("There is no user “%(name)s”.") % {"name": visible(name)}

@@ -59,12 +59,12 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     metadata = ""
     if site_at_address(url, row).signs_in:
         metadata = urlsplit(metadata_address(url)).path
-    has_own = mcp_settings.public_url is not None
+    has_public_url = mcp_settings.public_url is not None
     plan = {
         "path": parts.path,
         "metadata": metadata,
         # Without a public URL, clients use the address of the page.
-        "origin": f"{parts.scheme}://{parts.netloc}" if has_own else "",
+        "origin": f"{parts.scheme}://{parts.netloc}" if has_public_url else "",
         "header": HEADER,
         "tickets": {each.value: issue_ticket(row.slug, each) for each in Probe},
         "sent": dict(PROBE_HEADERS),

@@ -89,7 +89,7 @@ _WORDS: Final[Mapping[str, Label]] = {
 CONNECT_MEDIA: Final = Media(
     js=[Script("mcp_app/copy.js", defer=True)]  # type: ignore[list-item]
 )
-"""Add this to `PAGE_MEDIA` per page: adding may fail before collectstatic."""
+"""Add this to `PAGE_MEDIA` in a request: at import, static files may be missing."""
 CONTACT: Final = "contact"
 """The part that the page reloads while it waits for the client."""
 
@@ -152,7 +152,7 @@ class ConnectPages(PublishedAdmin[Row]):
         """Render the page at once, and forbid caches to store it."""
         request, server, chosen = place.request, place.server, place.client
         vars(request)["current_app"] = self.admin_site.name
-        both = {
+        values = {
             **row_page_context(self, request, server, "connect"),
             "media": PAGE_MEDIA + CONNECT_MEDIA,
             "title": _("Connect a client"),
@@ -170,8 +170,8 @@ class ConnectPages(PublishedAdmin[Row]):
         }
         if not context and not place.hindrance:
             title = CLIENTS[chosen].title
-            both["form"] = ServerTokenForm(initial={"name": title})
-        response = render(request, "admin/mcp_app/connect.html", both, status=status)
+            values["form"] = ServerTokenForm(initial={"name": title})
+        response = render(request, "admin/mcp_app/connect.html", values, status=status)
         forbid_caching(response)
         return response
 
@@ -252,10 +252,10 @@ class Place:
         return self.waiting_for(row, counts_of_text(query.get("before", "")))
 
     def waiting_for(self, row: AccessToken, before: Counter[str]) -> dict[str, Any]:
-        """Return the context: the token's last use, and the refusals since `before`."""
+        """Return the context: the token's use, and the refusals beyond `before`."""
         refused = refusal_counts(reports_on(self.request), row.created) - before
-        asked = {"token": row.pk, "before": counts_text(before)}
-        query = f"?{urlencode({'client': self.client, **asked})}"
+        parameters = {"token": row.pk, "before": counts_text(before)}
+        query = f"?{urlencode({'client': self.client, **parameters})}"
         contact = first_contact(row)
         return {
             "made": row,

@@ -56,7 +56,7 @@ class FindPages(SettledAdmin[AnyRow]):
         """Show the hits for the query string."""
         if not request.user.has_module_perms("mcp_app"):
             raise PermissionDenied
-        # Import here: processes that serve clients load the admin, too.
+        # Import here: processes that serve clients load the admin, but never search.
         from mcp_app.admin.home import find  # noqa: PLC0415
 
         return find.find_response(request, self)
@@ -163,7 +163,8 @@ class ServerAdmin(
         counts = getattr(request, "mcp_counts", None)
         if counts is None:
             models = list(DEFINITION_ROWS)
-            first, *rest = (
+            # One query: in the union, `index` says which model a row counts.
+            first, *others = (
                 model._default_manager.order_by()
                 .annotate(index=Value(index))
                 .values("index")
@@ -171,7 +172,7 @@ class ServerAdmin(
                 .values_list("index", "count")
                 for index, model in enumerate(models)
             )
-            counted = dict(first.union(*rest).order_by())
+            counted = dict(first.union(*others).order_by())
             counts = {model: counted.get(n, 0) for n, model in enumerate(models)}
             vars(request)["mcp_counts"] = counts
         return counts
@@ -215,7 +216,9 @@ def copy_server(server: Server) -> Server:
         name: list(getattr(server, name).all()) for name in Server.CHOICES
     }
     used_slugs = set(Server.objects.values_list("slug", flat=True))
+    # One number more than there are servers, so that one is free.
     numbers = ["", *range(1, len(used_slugs) + 1)]
+    # 56 characters leave space for the ending in the column, which takes 64.
     slugs = (f"{server.slug[:56]}-copy{number}" for number in numbers)
     copy = Server(
         slug=next(slug for slug in slugs if slug not in used_slugs),

@@ -88,6 +88,7 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
             error = subscriptions.send_again(request.user, row, key)
             level = messages.WARNING if error else messages.SUCCESS
             self.message_user(request, error or _("It is sent in a moment."), level)
+        # The column has the latest delivery at its end.
         recent = parse_json(row.recent)[::-1]
         subscriptions.count_waiting([row])
         return {
@@ -101,6 +102,7 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     def _test_context(
         self, request: HttpRequest, row: EventSubscription
     ) -> dict[str, object]:
+        """Return the form of a test event, if it is open; post the event on POST."""
         on_loop, text = partial(run_on_loop, request), request.POST.get("data", "")
         if request.method != "POST" or "again" in request.POST:
             if "test" not in request.GET or not self.has_end_permission(request):

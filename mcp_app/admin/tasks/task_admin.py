@@ -65,7 +65,7 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
 
     template: str
     facts: tuple[str, ...]
-    """The template of the page of a row, and columns that it has."""
+    """The template of the page of one row, and the columns that this page shows."""
 
     def row_context(self, request: HttpRequest, row: AnyRow) -> dict[str, Any]:
         """Return more context for the template."""
@@ -74,11 +74,12 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
     def change_view(
         self, request: HttpRequest, object_id: str, *positional: object, **named: object
     ) -> HttpResponse:
-        """Show a row, or the part that its page loads again."""
+        """Show a row, or only the part that the script of its page reloads."""
         request.exception_reporter_filter = NoVariables()
         row = self.get_object(request, object_id)
         if row is None or not self.has_view_permission(request):
             raise Http404(_("It is not there, or you may not see such rows."))
+        # `lookup_field` returns the field, the attribute and the value.
         facts = (
             (label_for_field(name, self.model, self), lookup_field(name, row, self)[2])
             for name in self.facts
@@ -143,10 +144,11 @@ class TaskAdmin(CallerAdmin[Task]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
         # A result may have megabytes: do not load it.
-        long = ["result", "error"]
+        large = ["result", "error"]
         if not _lists_decisions(request):
-            long += ["arguments", "state"]
-        rows = super().get_queryset(request).defer(*long)
+            # Only the list of decisions says what a call would do.
+            large += ["arguments", "state"]
+        rows = super().get_queryset(request).defer(*large)
         if has_right(request, "view_task"):
             return rows
         return rows.filter(pk__in=list(decisions.calls_to_approve(request.user)))
@@ -259,7 +261,7 @@ def _decide_call(request: HttpRequest, key: str) -> str:
 
 
 def _present_result(task: Task) -> object:
-    """Return the result of a task as *Try it* shows one, None without one."""
+    """Return a task's result as the page *Try it* shows results; None without one."""
     # Import here: only this page needs the code of trials.
     from mcp_app.admin.trying.presentation import present_trial  # noqa: PLC0415
     from mcp_app.workbench.trying.trial import Trial  # noqa: PLC0415

@@ -78,6 +78,7 @@ STATES: Final[dict[str, tuple[Label, Callable[[datetime], Q]]]] = {
         ),
     ),
 }
+"""By value of the filter: the label, and a function that returns the condition."""
 
 
 class TokenStateFilter(admin.SimpleListFilter):
@@ -121,7 +122,7 @@ class ExactFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value() or ""
-        # A database may refuse this character.
+        # Some databases refuse NUL in a query.
         if "\0" in value:
             return queryset.none()
         return queryset.filter(self.value_condition(value))
@@ -229,6 +230,7 @@ def _end_chosen_rows(
     """End the chosen rows; return the numbers of ended apps and tokens."""
     with own_transaction(router.db_for_write(AccessToken)):
         # Query inside the transaction: a retry must read the rows again.
+        # A company may let in again an app that its program ended: so end it for good.
         by_program = Q(connection__ended=Connection.Ended.CLIENT)
         rows = list(queryset.filter(Q(revoked=None) | by_program).order_by("pk"))
         tokens = [row for row in rows if not row.is_app]
@@ -264,6 +266,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         "last_used",
     ]
     fields = ["name", *readonly_fields]
+    # These are read-only, too, but only apps have them.
     readonly_fields += ["handle", "program", "goes_to", "asks", "until"]
     app_fields = [
         "name",

@@ -179,13 +179,13 @@ class TokenPages(SettledAdmin[AccessToken]):
         self, request: HttpRequest, name: str, **context: object
     ) -> HttpResponse:
         """Render a page at once, and forbid caches to store it."""
-        both = {
+        page_context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "media": TOKEN_MEDIA,
             **context,
         }
-        response = render(request, f"admin/mcp_app/token_{name}.html", both)
+        response = render(request, f"admin/mcp_app/token_{name}.html", page_context)
         forbid_caching(response)
         return response
 
