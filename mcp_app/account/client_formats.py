@@ -55,7 +55,7 @@ def merge_member(text: str, root: str, name: str, value: JsonObject) -> str:
 def merge_item(text: str, name: str, item: JsonObject) -> str:
     """Return a file's text with this item in its list `name`, if its `id` is new.
 
-    The file has members already.  Raises `NotMerged` as `merge_member` does.
+    The file has members already. Raises `NotMerged` as `merge_member` does.
     """
     items = _read_document(text).get(name, [])
     if not isinstance(items, list):
@@ -114,6 +114,7 @@ def _member_positions(text: str, start: int) -> dict[str, Member]:
             raise NotMerged(f"it has the member {name!r} twice")
         members[name] = Member(text[position:begin], begin, value, end)
         position = _after_space(text, end)
+        # Skip a comma: the comparison counts as 1 or 0.
         position += text[position] == ","
     return members
 
@@ -124,6 +125,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def _with_member(text: str, start: int, name: str, value: Value) -> str:
+    """Return a text with this member set in the object that begins at `start`."""
     members, indent = _member_positions(text, start), _indentation(text)
     if name in members:
         old = members[name]
@@ -170,7 +172,7 @@ TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - it stands for one
 """The placeholder for a token."""
 
 BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-"""Keys that need no quotes in TOML."""
+"""A key that needs no quotes in TOML."""
 
 Writer: TypeAlias = Callable[[str, str, str], str]
 """Writes a text for the name and URL of a server, and a token ("" for none)."""
@@ -289,6 +291,7 @@ class JsonClient(ClientProgram):
         Raises `NotMerged` if it is no JSON object, or has comments.
         """
         merged = merge_member(text, self.root, name, entry)
+        # The header names the question only if the client asks for the token.
         if token_question(name)["id"] in json.dumps(entry.get("headers")):
             return merge_item(merged, "inputs", token_question(name))
         return merged

@@ -83,6 +83,7 @@ async def _post_test_event(row: EventSubscription, data: JsonObject) -> str:
     state = {name: getattr(row, name) for name in ("by_event", "sent", "last_status")}
     post = partial(post_signed, process().webhooks, record_of(row), now_ms)
     answer = await post_by_its_id(post, dialect, state, ids, jsonrpc.write(wire))
+    # `post_by_its_id` changes this if the receiver took only the event id.
     if state["by_event"] != row.by_event:
         await EventSubscription.objects.filter(pk=row.pk).aupdate(by_event=True)
     return answer.error
@@ -136,7 +137,7 @@ def arguments_words(row: EventSubscription) -> str:
 
 
 def lines_of(principal: str) -> list[dict[str, object]]:
-    """Return what a page shows of the subscriptions of one app."""
+    """Return what a page shows of the subscriptions of a connected app."""
     rows = EventSubscription.objects.open().filter(principal=principal)
     rows_in_order = list(rows.order_by("event_type", "pk"))
     count_waiting(rows_in_order)

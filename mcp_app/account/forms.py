@@ -226,6 +226,7 @@ OVERLAPS: Final = {
 }
 """For how many hours an old token still works."""
 ONCE: Final = re.compile(r"[0-9a-f]{32}")
+"""The random text that tells apart the pages on which a form was shown."""
 
 if TYPE_CHECKING:
     TokenForm = forms.ModelForm[AccessToken]
@@ -435,6 +436,7 @@ class NameForm(TokenForm):
 
 
 KEEP: Final = "keep"
+"""The choice that an app ends when it would have ended anyway."""
 
 
 class AppForm(RightsChoice):

@@ -120,7 +120,7 @@ def begins_of(row: AccessToken) -> SafeString:
 
 
 def open_servers() -> QuerySet[Server]:
-    """Return the servers that are open now; users see only these."""
+    """Return the servers that users see: published, not stopped, open to somebody."""
     rows = Server.objects.filter(~is_stopped(Server), published__isnull=False)
     return rows.exclude(access="").defer("published__content")
 
@@ -269,6 +269,7 @@ def ended_words(count: int) -> str:
 # What arrived after a token was made: its first use, and refusals meanwhile.
 
 COUNTED: Final = re.compile(r"([a-z_]{1,20})\.([0-9]{1,9})")
+"""A reason and its count, as `counts_text` writes them."""
 MAX_REASONS: Final = 40
 MARGIN_MS: Final = 60_000
 """How far the clock of the database may be behind that of this process."""
@@ -305,11 +306,11 @@ def own_token(user: AbstractBaseUser, key: object, slug: str) -> AccessToken | N
 
 def first_contact(row: AccessToken) -> Contact:
     """Return the first use of a token that `own_token` has found; one query."""
-    noted: Any = row
+    annotated: Any = row
     if row.used is None:
         return Contact(None)
-    if (revision := noted.session_revision) is not None:
-        session = Session(client_info=noted.session_client, revision=revision)
+    if (revision := annotated.session_revision) is not None:
+        session = Session(client_info=annotated.session_client, revision=revision)
         return Contact(row.used, visible(session.client_name), revision)
     sought = CallQuery(
         int(row.created.timestamp() * 1_000) - MARGIN_MS,

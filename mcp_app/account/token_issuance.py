@@ -84,8 +84,8 @@ def take_token(by: AbstractBaseUser, code: str) -> tuple[AccessToken, Secret]:
     with own_transaction(rows.db):
         row = rows.of(code).filter(user=by.pk).select_related("maker").first()
         maker = None if row is None else row.maker
-        may = maker and maker.is_active and maker.has_perm(f"mcp_app.{MANAGE}")
-        token = rows.take(row) if row and may else None
+        may_offer = maker and maker.is_active and maker.has_perm(f"mcp_app.{MANAGE}")
+        token = rows.take(row) if row and may_offer else None
         if row is None or token is None:
             message = _(
                 "This link is not good, or not any more: it was used, is older than 24"

@@ -112,6 +112,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
 def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
     rows = own_tokens(request).filter(connection__isnull=name != "apps")
     paginator = Paginator(rows, PAGE)
+    # With this, the paginator makes no query of its own to count.
     paginator.count = count
     page = paginator.get_page(request.GET.get(name))
     page.object_list = list(page.object_list)
@@ -153,7 +154,7 @@ def take_token(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def token_page(request: HttpRequest, key: int) -> HttpResponse:
-    """Show everything but the token itself; rename it on POST."""
+    """Show everything about a token but its secret; rename the token on POST."""
     row = get_object_or_404(own_tokens(request), pk=key)
     if row.is_app:
         return redirect("mcp_account:app", key)
@@ -249,6 +250,7 @@ def replace_once(
 
 
 def token_line(row: AccessToken, servers: str = "") -> dict[str, object]:
+    """Return what a page shows of a token or an app; `servers` names its servers."""
     return {
         "row": row,
         "name": str(row),
@@ -335,7 +337,7 @@ def end_all_apps(request: HttpRequest) -> HttpResponse:
 def _save_choice(
     request: HttpRequest, row: AccessToken, form: AppForm
 ) -> HttpResponse | None:
-    """Store the choice; if that fails, return None with the reason in the form."""
+    """Store the choice and redirect; None if the form must show an error."""
     if not form.is_current():
         return _redirect_with_error(request, row, _change_conflict())
     before = Choice.of_connection(row.connection)
@@ -374,7 +376,7 @@ def _render_app_page(
     request: HttpRequest, row: AccessToken, line: dict[str, Any], **context: object
 ) -> HttpResponse:
     connection = row.connection
-    both = {
+    page_context = {
         **context,
         "row": row,
         "line": line,
@@ -382,4 +384,4 @@ def _render_app_page(
         "asked": presentation.permission_words(connection.may_ask),
         "watches": lines_of(row.principal_key),
     }
-    return render(request, "mcp_app/account/app.html", both)
+    return render(request, "mcp_app/account/app.html", page_context)
