@@ -34,7 +34,7 @@ logger = logging.getLogger("mcp_app.workbench")
 DAY_S: Final = 24 * HOUR_S
 """Waiting work is announced once a day, because it may wait for weeks."""
 CALL_S: Final = 10_000 * DAY_S
-"""A call that waits for a person is announced once."""
+"""So long that a call that waits for a person is announced only once."""
 
 
 def watch() -> None:
@@ -51,13 +51,14 @@ def watch() -> None:
 
 def tell_alerts(now: datetime) -> None:
     """Send each alert that no process has sent in this hour, or day."""
-    for each in read_paces(now).failing:
-        counts = {"failed": each.failed, "calls": each.calls}
-        hour = Period(now, HOUR_S, (each.kind, each.name))
+    for pace in read_paces(now).failing:
+        counts = {"failed": pace.failed, "calls": pace.calls}
+        hour = Period(now, HOUR_S, (pace.kind, pace.name))
         if hour.claim():
-            tool_failing.send_robust(None, kind=each.kind, name=each.name, **counts)
+            tool_failing.send_robust(None, kind=pace.kind, name=pace.name, **counts)
         text = _("%(name)s fails: %(failed)d of %(calls)d calls in 15 minutes.")
-        _mail(text % {"name": visible(each.name), **counts}, hour)
+        _mail(text % {"name": visible(pace.name), **counts}, hour)
+    # No row is added to the broken ones: this function does not use their count.
     rows = row_counts(MODELS, lambda _model: Q(pk__in=[])).values()
     tokens = token_counts(Viewer(key=None, tokens=True), now)["ending"]
     for what, label, count in (
@@ -96,16 +97,19 @@ def _tell_approvals(now: datetime) -> None:
 
 
 class Period(NamedTuple):
-    """The hour, or day, in which an alert is sent once."""
+    """The hour, or day, in which the alert with these `names` is sent once."""
 
     now: datetime
     seconds: int
     names: tuple[str, ...]
 
     def claim(self, *how: str) -> Once | None:
-        """Return the only row of this alert; None if another process made it."""
-        alias, period = router.db_for_write(Once), int(self.now.timestamp())
-        key = digest(f"alert {period // self.seconds}")
+        """Return the only row of this alert; None if it exists already.
+
+        `how` is "mail" for the mail, and nothing for the signal.
+        """
+        alias, timestamp = router.db_for_write(Once), int(self.now.timestamp())
+        key = digest(f"alert {timestamp // self.seconds}")
         names = digest(repr((*how, *self.names)))
         row = Once(
             round_trip=names, key=key, result="null", created_ms=NowMilliseconds()
@@ -119,7 +123,7 @@ class Period(NamedTuple):
 
 
 def _mail(sentence: str, period: Period, to: str = "mail") -> None:
-    """Send a mail; if that fails, the next minute sends it."""
+    """Mail the addresses of `MCP["ALERTS"][to]`; if that fails, try in a minute."""
     alerts = mcp_settings.alerts
     addresses = alerts.get(to, alerts.get("mail"))
     row = period.claim("mail") if addresses else None

@@ -67,7 +67,7 @@ _SECRET: Final = re.compile(r"\b(mcp_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{30,}")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something that was looked for.
+    """Something that a search found.
 
     `kind` is `CALL`, `PERSON`, `TOKEN`, or the name of a definition's or a server's
     model; `key` is the primary key, of a person the user name. `exact` says that the
@@ -82,7 +82,7 @@ class Hit:
 
 
 def find_hits(viewer: Viewer, text: str) -> list[Hit]:
-    """Return what a text may mean, at most `MAX_HITS` of each type; five statements."""
+    """Return what a text may mean, at most `MAX_HITS` of each type; five queries."""
     wanted = query_text(text)
     if not wanted:
         return []
@@ -183,8 +183,8 @@ def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
             (key, (each.definition.title or "").lower()) for key, each in declared
         )
         titles = dict([each for each in in_code if letters in each[1]][:MAX_TITLES])
-        same = [each for each, title in titles.items() if title == letters]
-        exact.append(Q(**{f"{identity}__in": same}))
+        exact_titles = [each for each, title in titles.items() if title == letters]
+        exact.append(Q(**{f"{identity}__in": exact_titles}))
         alike.append(Q(**{f"{identity}__in": list(titles)}))
     is_exact = reduce(or_, exact)
     rows: Any = model.rows().order_by().annotate(**lowered)

@@ -70,7 +70,9 @@ NEWEST_CALLS: Final = 5_000
 """How many calls are read to count their clients."""
 
 RowsOf: TypeAlias = Callable[[type[PublishedRow]], Q]
+"""Returns the condition for certain rows of a model."""
 PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
+"""The states that are counted; a query returns their index (`place`)."""
 
 
 @dataclass(slots=True)
@@ -146,7 +148,7 @@ class Overview:
 
     `rows` also counts tools and servers that the viewer may not view.
     `tokens` are the counts of `token_counts`.  The calls are those since `since_ms`;
-    `connected` says whether a client ever was.
+    `connected` says whether a client ever connected.
     `undecided` says when each call began that waits for the viewer, the oldest first.
     `upstreams` are the other MCP servers whose tools differ from what was taken over.
     """
@@ -181,7 +183,7 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
     """Return how the site does; at most ten statements.
 
     `processes` is the number of live processes, `broken_here` the condition for the
-    rows of a model that they cannot serve.
+    rows of a model that these processes cannot serve.
     """
     rows = row_counts((*viewer.models, Tool, Server), broken_here)
     now = timezone.now()
@@ -296,8 +298,9 @@ def calling_clients(now_ms: int) -> list[CallingClient]:
 
 
 def token_counts(viewer: Viewer, now: datetime) -> dict[str, int]:
-    """Count access tokens: `ending` that the viewer sees and that end soon, no apps.
+    """Count access tokens.
 
+    `ending` counts those that end soon and that the viewer may see, without apps.
     `usable` counts all tokens and apps that let somebody in.
     """
     usable = Q(revoked=None) & (Q(expires=None) | Q(expires__gt=now))
@@ -342,7 +345,7 @@ def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
     recent = Q(
         seconds=MINUTE_S, start_ms__gte=period_start_ms(now_ms - RECENT_MS, MINUTE_S)
     )
-    # If nothing ran, nobody knows whether it works.
+    # A refused call does not count, because nothing ran; an error of a tool does.
     recent &= ~Q(outcome__in={*REFUSED} - {Outcome.TOOL_ERROR})
     day = Q(seconds=HOUR_S, start_ms__gte=period_start_ms(now_ms - DAY_MS, HOUR_S))
     rows: Any = CallStatistic.objects.filter(recent | day).exclude(name="").order_by()

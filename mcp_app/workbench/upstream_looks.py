@@ -1,6 +1,7 @@
-"""Looks at other MCP servers again from time to time: one process does it for all.
+"""Reads the tools of other MCP servers again from time to time, in one process.
 
-Their pages and the home page show what differs.  Nothing is made or published.
+The pages of these servers and the home page show what differs.  Nothing is made or
+published.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Viewer:
 
 
 def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
-    """Return what a user may view. The right to change includes it, as in Django."""
+    """Return what a user may view. The right to change includes the right to view."""
     users = get_user_model()._meta
     return Viewer(
         key=user.pk,

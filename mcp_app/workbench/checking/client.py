@@ -1,4 +1,4 @@
-"""A plain HTTP client for probes: one address, no redirects, little time and room.
+"""A plain HTTP client for probes: no redirects, and limits on time and size.
 
 It uses no proxy of the environment, and no file of passwords.
 """
@@ -56,7 +56,7 @@ def address_problem(url: str) -> str:
         return "it must begin with https:// or http://, and name a host."
     if not url.isascii() or not url.isprintable() or " " in url:
         return "it may have only characters of ASCII, and no spaces."
-    # They are wrong even if nothing follows them: a slash is added to the address.
+    # A final “?” or “#” is wrong, too: a slash may be added to the address.
     if parts.username is not None or "?" in url or "#" in url:
         return "it must have no user name, no question mark and no #."
     return "the port 0 is none." if port == 0 else ""
@@ -71,6 +71,7 @@ def leads_back(url: str, location: str) -> bool:
     except ValueError:
         return False
     is_host = (origin.scheme, origin.hostname) == (target.scheme, target.hostname)
+    # From index 2 on come path, query and fragment.
     return is_host and is_port and origin[2:] == target[2:]
 
 
@@ -92,6 +93,7 @@ def better_address(url: str, location: str) -> str:
 def public_line(url: str, slug: str) -> str:
     """Return the setting by which a server has an address, "" if none does."""
     base = url.rstrip("/")
+    # All servers but the default one have their slug at the end.
     if slug != DEFAULT_SLUG:
         base, _, end = base.rpartition("/")
         if end != slug:
@@ -161,6 +163,7 @@ def token_for(user: AbstractBaseUser, server: Server) -> Iterator[Secret]:
 # -- client ----------------------------------------------------------------------------
 
 PATIENCE_S: Final = 15.0
+"""How long a request may take."""
 LARGEST: Final = 64 * 1024
 """Bytes of an answer that are read."""
 _PIECE: Final = 8_192
@@ -236,6 +239,8 @@ def send_request(
 
 @dataclass(slots=True)
 class _Sending:
+    """One request that is sent, and what has come of it so far."""
+
     _request: Request
     _tls: ssl.SSLContext
     _begun: Callable[[], object]
@@ -307,7 +312,7 @@ class _Sending:
     def _open_connection(self, host: str, port: int, *, secure: bool) -> socket.socket:
         self._socket = plain = self._connect_any_address(host, port)
         if self._late:
-            # The request was given up before the connection could be ended.
+            # Time was up while no socket was there that could be shut down.
             plain.close()
             raise TimeoutError
         # The time to connect says nothing about the server.
@@ -369,6 +374,7 @@ class _Sending:
         coded = self._headers.get("content-encoding", "").lower() == "gzip"
         unpacking = zlib.decompressobj(_GZIP)
         while piece := response.read1(_PIECE):
+            # One byte above the limit is enough to see that the answer is too large.
             unpacked = unpacking.decompress(piece, LARGEST + 1) if coded else piece
             if unpacked:
                 yield unpacked

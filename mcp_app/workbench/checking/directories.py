@@ -1,6 +1,6 @@
 """Whether a server is ready for the directory of Claude, or of ChatGPT.
 
-What they want was read on 30 November 2026: Anthropic's checklist
+What the directories want was read on 30 November 2026: Anthropic's checklist
 (claude.com/docs/connectors/building/review-criteria), and OpenAI's
 (developers.openai.com/plugins/deploy/submission-errors, and the skill
 `chatgpt-app-submission` of github.com/openai/plugins).
@@ -56,6 +56,7 @@ PEOPLE_KNOW: Final = (
     (CLAUDE, gettext_lazy("Public docs with three example requests.")),
     (CHATGPT, gettext_lazy("Five test cases, and three that call no tool.")),
 )
+"""What only people can check, and who wants it."""
 
 
 def findings_of_server(url: str, site: Site) -> list[Finding]:
@@ -128,6 +129,7 @@ def _tool_findings(
     findings = [(tool.name, each) for tool in tools for each in lint.findings(tool)]
     for rule, (grade, who) in TOOL_RULES.items():
         hits = {name: each for name, each in findings if each.rule == rule}
+        # One finding names all tools that break the rule.
         for first in [*hits.values()][:1]:
             line = _("In code: %s=…. In the admin: the form of the tool") % first.field
             what = f"{names_text(hits)}: {first.message}"

@@ -138,6 +138,7 @@ def lines_for(
     values = {
         "host": host,
         "header": header,
+        # Rounded up.
         "mebibytes": -(-body // MIB),
         "seconds": max(PATIENT_S, math.ceil(2 * heartbeat)),
     }

@@ -1,4 +1,4 @@
-"""From what was seen to findings: pure functions, the same for command and page."""
+"""Turns observations of a server into findings, for the command and the page."""
 
 from __future__ import annotations
 
@@ -78,6 +78,8 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
+    """What was observed of one server; `main` is the reply to the first probe."""
+
     observations: Observations
     site: Site
     main: Reply
@@ -238,6 +240,7 @@ def _other_keys(what: str) -> Finding:
 
 def _own_site_finding(case: _Case) -> Finding:
     for name, reply in case.observations.replies.items():
+        # A refusal and metadata look like those of any server: they prove nothing.
         is_other = is_message(reply) and read_report(reply) is None
         if is_other and name not in (Probe.REFUSAL, METADATA):
             return _other_keys(

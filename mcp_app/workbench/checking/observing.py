@@ -134,6 +134,8 @@ def metadata_address(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
+    """Sends probes to one server."""
+
     url: str
     server: str
     tls: ssl.SSLContext
@@ -220,9 +222,9 @@ def _parse_reply(name: str, raw: object) -> Reply:
 
 def read_stream(reply: Reply) -> Stream:
     """Return what the stream of a probe has said, and when."""
-    report, ticks, ended, rest = None, [], False, ""
+    report, ticks, ended, unfinished = None, [], False, ""
     for part in reply.parts:
-        *events, rest = (rest + part.text).split("\n\n")
+        *events, unfinished = (unfinished + part.text).split("\n\n")
         for value in map(_parse_event, events):
             report = report or _parse_report(value)
             if "tick" in value:
@@ -297,6 +299,7 @@ def _parse_report(value: JsonObject) -> Report | None:
 
 
 def _parse_event(text: str) -> JsonObject:
+    # The first five characters are `data:`.
     lines = [each[5:] for each in text.splitlines() if each.startswith("data:")]
     return _parse_object("".join(lines))
 

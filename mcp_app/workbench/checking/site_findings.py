@@ -87,8 +87,8 @@ def server_findings(server: Server) -> list[Finding]:
         message = _("The server is not published, so clients get 404.")
         why = _("The working copy is for staff alone.")
         return [Finding(rule, Grade.PROBLEM, message, why), *findings]
-    on = [*Stop.objects.on()]
-    if any(each.scope == Scope.EVERYTHING or each.holds(server) for each in on):
+    stops = [*Stop.objects.on()]
+    if any(each.scope == Scope.EVERYTHING or each.holds(server) for each in stops):
         message = _("The server is stopped, so clients get 503.")
         why = _("Whoever may stop and start can start it again.")
         stop = Finding(rule, Grade.PROBLEM, message, why, "mcp_stop list")
@@ -172,7 +172,7 @@ def _processes() -> Iterator[Finding]:
 
 
 def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
-    """Yield a finding if tasks wait and nobody runs them; a queue may take a while."""
+    """Yield a finding if nobody runs tasks that wait (in a queue: wait too long)."""
     tasks = Task.objects.late() if has_queue() else Task.objects.waiting()
     count = tasks.count()
     if count and not any(report.places or report.tasks for report in reports):
@@ -239,6 +239,7 @@ CLIENT: Final = {"name": "mcp_check", "version": VERSION}
 LISTS: Final = ("tools", "resources", "prompts")
 """Capabilities with a list; the list of the first one that is offered is read."""
 STREAM: Final = "a stream"
+"""Stands for the method of a step that only opens a stream."""
 _JSON: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -247,7 +248,7 @@ _JSON: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request of a conversation, and what came of it."""
+    """One request of a conversation, and its reply; `result` is None if it failed."""
 
     revision: str
     method: str
@@ -357,8 +358,8 @@ class Conversations:
         first: bool = False,
     ) -> Reply:
         body = b"" if message is None else jsonrpc.write(message)
-        both = {**_JSON, **headers, **self.shown}
-        request = Request(self.url, both, body, method=method, first=first)
+        all_headers = {**_JSON, **headers, **self.shown}
+        request = Request(self.url, all_headers, body, method=method, first=first)
         return send_request(request, self.tls)
 
 

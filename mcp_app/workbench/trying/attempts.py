@@ -31,9 +31,9 @@ class Attempt:
     may_publish: bool
     may_try_as: bool
     is_superuser: bool
-    """Whether the person who tries is one."""
+    """Whether the person who tries is a superuser."""
     as_superuser: bool = False
-    """Whether the other user is one."""
+    """Whether the user as whom they try is a superuser."""
 
     @property
     def is_real(self) -> bool:
@@ -65,6 +65,7 @@ def _refusal_as_another(attempt: Attempt) -> str:
     if not attempt.only_reads and not attempt.is_superuser:
         # A dry run does not undo e-mails and calls of other sites.
         return _("Only what reads is run as somebody else.")
+    # A tool that only reads another site has nothing in the database to undo.
     may_stay = attempt.only_reads and attempt.effect is not Effect.DATABASE
     if attempt.is_real and not may_stay:
         return _("As somebody else there are only dry runs.")

@@ -97,7 +97,7 @@ class DryRunUserCode:
         arguments: dict[str, object],
         convert: Callable[[object], Value],
     ) -> Value:
-        """Run it in a thread, convert its result there, and undo what it wrote.
+        """Run user code in a thread, convert its result there, and undo what it wrote.
 
         Raises `Unavailable` if a database cannot be reached; nothing is run then.
         """
@@ -107,11 +107,11 @@ class DryRunUserCode:
         limit = self._limits.dry_run
         run.seconds = seconds = min(run.seconds or limit, limit)
         self._run = trial_run = _Run(run, seconds)
-        places = self._user_code.inside(trial_run.transactions_around)
+        user_code = self._user_code.inside(trial_run.transactions_around)
         look_after(run)
         run.add_end_callback(trial_run.stop_running)
         try:
-            return await places.run(run, runnable, arguments, convert)
+            return await user_code.run(run, runnable, arguments, convert)
         except asyncio.CancelledError:
             trial_run.stop_running()
             await trial_run.wait_until_settled()
@@ -123,7 +123,7 @@ class DryRunUserCode:
         return DryRunUserCode(self._user_code.inside(manager), self._limits)
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
-        """Whether it may be awaited directly: never, because it needs transactions."""
+        """Whether the loop may await the runnable: never, it needs transactions."""
         return False
 
     async def call(self, run: Run, function: Callable[[], Value]) -> Value:
@@ -160,7 +160,7 @@ class _Run:
         self._began = time.monotonic()
         self._seconds: float | None = None
         self._lock = threading.Lock()
-        """While you hold it, the thread does not leave its transactions."""
+        """While another thread holds it, the run does not leave its transactions."""
         self._is_begun = self._is_leaving = self._is_done = False
         self._done = asyncio.Event()
         self._cutting: asyncio.TimerHandle | None = None

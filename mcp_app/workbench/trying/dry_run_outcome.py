@@ -26,7 +26,7 @@ class Ending(Enum):
     CUT = "cut"
     """The connection was cut, because time was up or nobody waited any more."""
     STILL_OPEN = "held"
-    """No other thread can end it; it will be rolled back in its own."""
+    """No other thread can end it; its own thread will roll it back."""
     UNREACHABLE = "unreachable"
     """Nothing was run."""
 

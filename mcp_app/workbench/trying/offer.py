@@ -49,7 +49,7 @@ class WorkingCopy:
 
         Raises `KindError` if it cannot be served.  The demands of the published version
         hold beside its own: an edit that nobody has published takes no demand away.
-        Stops of the definition itself do not hold it; other stops do.
+        A stop of this definition does not stop the working copy; other stops do.
         """
         name, entry = catalogs.entry_of(self.stored)
         demands = entry.definition.demands.combined_with(self.demands)
@@ -85,6 +85,7 @@ def servers_for(
     key, tags = (row.kind_of_row, str(row.pk)), tags_of(content)
 
     def server_order(server: ServerDefinition) -> tuple[bool, bool, bool, str]:
+        # `sorted` puts False first, so conditions for coming first are negated.
         offers = server.offers_definition(tags, key)
         opens = lets_anyone_in(server) and admits(server)
         return not offers, not opens, server.is_public, server.slug
@@ -94,7 +95,7 @@ def servers_for(
 
 @dataclass(frozen=True, slots=True)
 class TriedRow:
-    """A row by its key.
+    """The row that is tried, by its key.
 
     A definition in code has no key in catalogs until its row changes something.
     """

@@ -177,7 +177,7 @@ class _Run:
 
     def create_client(self, current: Process) -> InProcessClient:
         plan = self._plan
-        # This runner has no places: it only stores tasks.
+        # This runner only stores tasks: it never offers to run any.
         tasks = TaskRunner(current, "") if plan.is_task else None
         adapters = replace(current.adapters, tasks=tasks)
         copy, put_copy = plan.copy, None
@@ -209,11 +209,12 @@ class _Run:
         plan, latest = self._plan, list[Occurred]()
         if plan.topic:
             outbox = process().events
-            # So events that were just written get their numbers now.
+            # Events that were just written get their numbers by this.
             outbox.mark_stale()
             await outbox.current_state(plan.topic)
             latest = [*await outbox.load_latest(plan.topic, LATEST_EVENTS)]
         if latest:
+            # The cursor stands before the first of these events.
             number = latest[0].number - 1
             cursor = Cursor(plan.server, LISTING, number, plan.params["name"])
             sealed = seal_cursor(cursor, process().adapters.cursor_keys[0])
@@ -268,10 +269,11 @@ class _Run:
 
 
 def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
+    """Return a catalog in which a dry run has no more time than it may take."""
     changes: dict[str, dict[str, Entry[Any, Any] | None]] = {}
     if plan.is_dry:
-        for name, each in answering_entries(catalog, plan.method, plan.params):
-            if any(each is offered for offered in catalog.offered[name]):
-                less = limit_time(each, limits)
-                changes.setdefault(name, {})[each.identity] = less
+        for name, entry in answering_entries(catalog, plan.method, plan.params):
+            if any(entry is offered for offered in catalog.offered[name]):
+                less = limit_time(entry, limits)
+                changes.setdefault(name, {})[entry.identity] = less
     return catalog.with_changes(changes)

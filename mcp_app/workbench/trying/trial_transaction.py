@@ -50,6 +50,7 @@ _UNDOES_DDL: Final = frozenset({"sqlite", "postgresql"})
 """Databases, by Django's vendor, on which DDL is part of a transaction."""
 
 _BLANK: Final = re.compile(r"[\s;(]+|--[^\n]*")
+"""What may stand before the first word; code skips `/* */`."""
 _MYSQL_BLANK: Final = re.compile(r"[\s;(]+|--[^\n]*|#[^\n]*|/\*M?!\d*|\*/")
 """MySQL executes the text in `/*! */`."""
 _MARK: Final = re.compile(r"/\*|\*/")
@@ -60,6 +61,7 @@ _APART: Final = re.compile(rf"'(?:[^']|'')*'|{_QUOTED}|(?P<end>;)", re.DOTALL)
 _MYSQL_APART: Final = re.compile(
     rf"'(?:[^'\\]|\\.|'')*'|{_QUOTED}|#[^\n]*|(?P<end>;)", re.DOTALL
 )
+"""A semicolon that ends a statement (`end`), or a text in which it ends nothing."""
 
 
 def committing_words(sql: str, vendor: str) -> str:
@@ -136,7 +138,7 @@ class TrialTransaction:
     """One thread enters, uses and leaves it; others may ask, interrupt and cut it."""
 
     def __init__(self, alias: str, statements: Statements, seconds: float) -> None:
-        """Each statement may take so many seconds, if the database can end it."""
+        """`seconds` is how long a statement may take, if the database can end it."""
         self.alias = alias
         self._seconds = max(seconds, _LEAST_S)
         self._usual_seconds: float | None = None
@@ -147,8 +149,10 @@ class TrialTransaction:
         self._statements = statements
         self._is_lost = False
         self._is_beside = False
+        """Whether the code opened another connection to the same database."""
         self._may_have_written = False
         self._changes = 0
+        """How many rows SQLite had changed on this connection before."""
         self._connection: Any = None
         self._driver: Any = None
 
@@ -185,7 +189,7 @@ class TrialTransaction:
             raise
 
     def _limit_statements(self) -> None:
-        """Let the database end long statements: MariaDB goes on if only cut off."""
+        """Let the database end long statements: MariaDB goes on after a cut."""
         limit_transaction(self.alias, self._seconds)
         wrapper = self._connection
         if wrapper.vendor == "mysql" and wrapper.mysql_is_mariadb:
@@ -319,7 +323,7 @@ class TrialTransaction:
 
     @property
     def may_hold_lock(self) -> bool:
-        """Whether it may have written while it is open; SQLite counts changed rows."""
+        """Whether it may hold a lock; only SQLite shows that it has changed nothing."""
         if self._may_have_written or self._connection.vendor != "sqlite":
             return True
         before = self._changes
