@@ -1,4 +1,4 @@
-"""Authenticators: entries of `MCP["AUTHENTICATION"]` and the code that verifies."""
+"""Authenticators: entries of `MCP["AUTHENTICATION"]`, which verify callers."""
 
 from __future__ import annotations
 
@@ -88,6 +88,7 @@ def _cross_site_reason(request: AuthenticationRequest, site: HttpRequest) -> str
         return NO_ORIGIN
     check = _CsrfCheck(lambda _: HttpResponse())
     check.process_request(site)
+    # Of the view, Django asks only whether it is exempt.
     reason: Any = check.process_view(site, django_session, (), {})  # type: ignore[arg-type]
     return "" if reason is None else f"The CSRF token is missing or wrong: {reason}"
 
@@ -131,6 +132,7 @@ Authenticate: TypeAlias = Callable[
 ]
 
 SESSION_INSTEAD = "mcp_app.authentication.django_session"
+"""What an error names in place of Django REST framework's session class."""
 
 
 class Unusable(ImproperlyConfigured):
@@ -264,7 +266,7 @@ _OURS: dict[Any, str] = {
     issuer: ISSUER,
 }
 _LOOK_FURTHER = frozenset(_OURS.values())
-"""They also look at cookies or addresses; the cache knows only the header."""
+"""Kinds whose code also looks at cookies or addresses, unlike the cache."""
 
 
 def _drf_bridge(path: str, authentication: type) -> Bridge:

@@ -30,6 +30,7 @@ class AgedCache(Generic[Key, Value]):
 
     def __init__(self) -> None:
         self._entries: dict[Key, tuple[float, Value]] = {}
+        """When each value was loaded (monotonic), and the value."""
 
     def cached_value(self, key: Key) -> Value | None:
         """Return the value of a key, None if it is unknown or too old."""
@@ -98,8 +99,8 @@ class AuthenticationCache(AgedCache[bytes, Any]):
         header = request.headers.raw.get(b"authorization")
         if header is None:
             return await authenticate()
-        where = "\0".join((name, request.server, request.host)).encode()
-        key = blake2b(where + b"\0" + header, key=_KEY, digest_size=32).digest()
+        context = "\0".join((name, request.server, request.host)).encode()
+        key = blake2b(context + b"\0" + header, key=_KEY, digest_size=32).digest()
         result: Result = await self.find_or_load(key, authenticate)
         return result
 

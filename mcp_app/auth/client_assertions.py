@@ -22,7 +22,8 @@ MAX_JTI_LENGTH: Final = 200
 
 @sensitive_variables()
 def read_jwt(text: str) -> UnverifiedToken:
-    """Return an unverified JWT; its algorithm is one of ours."""
+    """Return an unverified JWT; its algorithm is one of `ALGORITHMS`."""
+    # The third part, which is left out, is the signature.
     parts = [decode_part(each) for each in text.split(".", 2)[:2]]
     header, claims = parts if len(parts) > 1 else (None, None)
     if len(text) > MAX_ASSERTION_LENGTH or header is None or claims is None:
@@ -34,7 +35,7 @@ def read_jwt(text: str) -> UnverifiedToken:
 
 @sensitive_variables()
 def read_assertion(text: str) -> UnverifiedToken:
-    """Return an assertion as it came, whose `iss` is a text: the id of its client."""
+    """Return an unverified assertion, whose `iss` is the id of its client."""
     assertion = read_jwt(text)
     client_id, claims = assertion.claims.get("iss"), assertion.claims
     is_id = isinstance(client_id, str) and client_id.isprintable()
@@ -52,6 +53,7 @@ def verify_assertion(
     `keys` are JWKs, `issuer` is this site's.  Whether `jti` was used is not checked.
     """
     algorithm = assertion.header["alg"]
+    # A client with one key need not name it.
     kid = assertion.header.get("kid") if len(keys) > 1 else None
     fitting_keys = [each for each in keys if matches_key(each, kid, algorithm)]
     key = build_key(fitting_keys[0], algorithm) if len(fitting_keys) == 1 else None

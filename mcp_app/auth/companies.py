@@ -1,7 +1,8 @@
 """Companies that decide who signs in: `MCP["OAUTH"]["issuers"]`, and their ID-JAGs.
 
-An ID-JAG (RFC 7523, section 2.1) names a person and a program.  `verify_grant` runs on
-the loop, `answer_grant` in a thread.  If an entry is wrong, only that entry is off.
+An ID-JAG is a JWT (RFC 7523, section 2.1) that names a person and a program.
+`verify_grant` runs on the loop, `answer_grant` in a thread.  If an entry is wrong, only
+that entry is off.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from mcp_app.protocol.oauth.requests import CHANGE, READ, AssertionGrant, OAuthE
 from mcp_app.site_time import unix_time
 
 TYPE: Final = "oauth-id-jag+jwt"
+"""The `typ` in the header of an ID-JAG."""
 SCOPES_OF: Final = {"read": frozenset([READ]), "change": frozenset([READ, CHANGE])}
 Texts = Annotated[list[str], Field(strict=False)]
 Secret = Annotated[str, Field(pattern=r"^[ -~]{16,}$", strict=True)]
@@ -75,6 +77,7 @@ class Company:
     def admits_client(self, credentials: requests.ClientCredentials) -> bool:
         """Whether the credentials are those of a client; takes constant time."""
         secret = self.secrets.get(credentials.client_id)
+        # If a client needs no proof, "" is compared with "".
         shown = credentials.secret if secret else ""
         return secret is not None and compare_digest(secret.encode(), shown.encode())
 
@@ -87,8 +90,8 @@ def read_entries() -> tuple[Sequence[Company], Sequence[str]]:
     for name, values in oauth_settings().issuers.items():
         try:
             company = _read_company(name, values)
-            same = [x for x in usable if x.options.issuer == company.options.issuer]
-            if any(each.secrets.keys() & company.secrets.keys() for each in same):
+            peers = [x for x in usable if x.options.issuer == company.options.issuer]
+            if any(each.secrets.keys() & company.secrets.keys() for each in peers):
                 raise Unusable('has the "issuer" and a client of an entry before it.')
             usable.append(company)
         except Unusable as error:
@@ -121,7 +124,7 @@ def _read_company(name: str, values: Any) -> Company:
         raise Unusable('has "domains", which need the "claim" "email".')
     if entry.domains == []:
         raise Unusable('has "domains" without any, so it speaks for nobody.')
-    # Assertions are for our issuer, not for an audience of the settings.
+    # The audience is a filler: assertions are for our issuer.
     options = read_options(name, {**values, "audience": name})
     secrets = {key: str(each.get("secret", "")) for key, each in clients.items()}
     return Company(name, entry, options, KeySet(options), secrets)
@@ -218,10 +221,10 @@ def _issue_key(
 def _open_connection(
     company: Company, client_id: str, user: Any, server: Server, now: datetime
 ) -> Connection:
-    """Return or make the app of these four; what people narrowed or ended stays so."""
+    """Return or make the user's app here; what people narrowed or ended stays so."""
     using = router.db_for_write(AccessToken)
-    four = json.dumps([company.name, client_id, str(user.pk), server.pk])
-    columns = {"user": user, "made_with": uuid5(NAMESPACE_OID, four)}
+    identity = json.dumps([company.name, client_id, str(user.pk), server.pk])
+    columns = {"user": user, "made_with": uuid5(NAMESPACE_OID, identity)}
     rows = Connection.objects.using(using).filter(issuer=company.name)
     rows = rows.filter(**{f"token__{name}": each for name, each in columns.items()})
     connection = next(map(connections.lock, rows), None)
@@ -235,6 +238,7 @@ def _open_connection(
         return Connection.objects.using(using).create(
             token=row,
             client_id=client_id,
+            # No code is exchanged here: the column gets a random, used one.
             code=digest(token_urlsafe()),
             code_ends=now,
             code_used=True,
@@ -245,8 +249,8 @@ def _open_connection(
     row, until = connection.token, connection.until
     if not row.has_ended(now):
         return connection
-    is_theirs = row.revoked is not None and connection.ended != Connection.Ended.CLIENT
-    if is_theirs or (until is not None and until <= now):
+    by_site = row.revoked is not None and connection.ended != Connection.Ended.CLIENT
+    if by_site or (until is not None and until <= now):
         raise OAuthError("invalid_grant", "This connection was ended at the site.")
     # End its keys, and the streams of its old family.
     IssuedToken.objects.using(using).filter(token=row).delete()

@@ -63,7 +63,7 @@ MAX_KEYS_PER_MINUTE: Final = 40
 STEPS: Final = 3
 """How many steps an earlier refresh token may be behind the current one."""
 MACHINE_LASTS: Final = timedelta(hours=1)
-"""How long the answer to a machine is valid at most."""
+"""How long a token for a program without a person is valid at most."""
 ASK_AGAIN: Final = timedelta(days=1)
 """How long a program can ask again for an answer that it never got."""
 
@@ -126,17 +126,18 @@ def store_grant(
             row = _create_connection(grant, idempotency_key, code)
     except (IntegrityError, ValidationError):
         # The page was sent twice at once: the other request was faster.
-        again = _code_of_page(idempotency_key)
-        if again is None:
+        stored_code = _code_of_page(idempotency_key)
+        if stored_code is None:
             raise
-        return again, None
+        return stored_code, None
     return code, row
 
 
 @sensitive_variables("code")
 def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
-    # If a host is too long for the column, its end is kept: that shows the owner.
+    # If a host is too long for the column, its end is kept after a “…”: that shows
+    # the owner.
     max_length, name = AccessToken._meta.get_field("name").max_length or 0, client.name
     row = AccessToken.objects.make_app(
         grant.server,
@@ -179,7 +180,7 @@ def _code_of_page(idempotency_key: UUID) -> Secret | None:
 def in_transaction(
     work: Callable[P, JsonObject | OAuthError],
 ) -> Callable[P, JsonObject]:
-    """Run `work` in one transaction, again after a conflict; hide its variables.
+    """Run `work` in one transaction, again after a conflict; hide its secrets.
 
     If `work` raises a refusal, nothing is stored; if it returns one, its changes are.
     """
@@ -275,12 +276,14 @@ def _current_refresh_token(
     connection: Connection, token: str, now: datetime
 ) -> str | None:
     """Return the current refresh token if the sender of an earlier one may get it."""
-    age, later = now - (connection.refreshed or now), [token]
+    age, successors = now - (connection.refreshed or now), [token]
     for step in range(1, STEPS + 1):
-        later = [
-            texts.successor(each, secret) for each in later for secret in secret_keys()
+        successors = [
+            texts.successor(each, secret)
+            for each in successors
+            for secret in secret_keys()
         ]
-        for each in later:
+        for each in successors:
             if _is_digest(connection.refresh, each):
                 lost = step == 1 and not connection.received and age <= ASK_AGAIN
                 overlap = timedelta(seconds=mcp_settings.limits.oauth_overlap)
@@ -382,7 +385,7 @@ def connection_end(
     return idle if until is None else min(until, idle)
 
 
-# -- what all of them share ------------------------------------------------------------
+# -- what all grants share -------------------------------------------------------------
 
 
 def _database_alias() -> str:
@@ -465,6 +468,7 @@ def _token_response(
 def issue_key(
     row: AccessToken, now: datetime, ends: datetime, *, only_reads: bool = False
 ) -> JsonObject:
+    """Store a new key and return the token response; raise if there are too many."""
     if _are_too_many(row, now):
         raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
     key = texts.new_access()
@@ -486,6 +490,7 @@ def _are_too_many(row: AccessToken, now: datetime) -> bool:
     newest = list(keys.values_list("pk", "created")[:MAX_KEYS])
     if len(newest) < MAX_KEYS:
         return False
+    # The last pair is the primary key and the time of the oldest of these keys.
     # MAX_KEYS in this time are as many as MAX_KEYS_PER_MINUTE in a minute.
     if now - newest[-1][1] < timedelta(minutes=MAX_KEYS / MAX_KEYS_PER_MINUTE):
         return True

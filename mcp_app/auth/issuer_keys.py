@@ -50,6 +50,7 @@ class KeyEnds:
         now = time.time()
         ends = self._ends.items()
         self._ends = {key: end for key, end in ends if end >= now - RETENTION_S}
+        # The default is in the future: a key without an end has not ended.
         return {key for key in keys if self._ends.get(key, now + 1) <= now}
 
     def next_key_end(self, keys: Iterable[str]) -> datetime | None:
@@ -155,6 +156,7 @@ class KeySet:
 
 
 def matches_key(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bool:
+    """Whether a JWK is for an algorithm, and has this `kid` if that is not None."""
     kind, curve = ALGORITHMS[algorithm]
     return (
         (kid is None or entry.get("kid") == kid)

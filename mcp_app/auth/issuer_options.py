@@ -23,7 +23,7 @@ FindUser: TypeAlias = Callable[[dict[str, Any]], object]
 
 EMAIL: Final = "email"
 CHANGEABLE: Final = "preferred_username"
-"""Claims that may name another person tomorrow (OpenID Connect Core, 5.7)."""
+"""A claim that may name another person tomorrow (OpenID Connect Core, 5.7)."""
 
 
 class UnusableIssuer(ValueError):
@@ -70,29 +70,30 @@ def read_options(name: str, values: Mapping[str, Any]) -> IssuerOptions:
             sentence = "needs a package that is not installed"
             raise UnusableIssuer(with_remedy(sentence, ImportError(name=each)))
     try:
-        read = read_shape(EntryOptions, values)
+        entry = read_shape(EntryOptions, values)
         for option in ("issuer", "jwks") if "jwks" in values else ("issuer",):
-            address = getattr(read, option).partition("?")[0]
-            document_address(address, read.networks, option)
+            # The address of the keys may have a query; "issuer" is checked below.
+            address = getattr(entry, option).partition("?")[0]
+            document_address(address, entry.networks, option)
     except UnusableSite as error:
         raise UnusableIssuer(str(error)) from None
-    if "?" in read.issuer:
+    if "?" in entry.issuer:
         # RFC 8414, section 2.
         raise UnusableIssuer(
-            f'has the "issuer" {read.issuer!r}, and no issuer has a query. Write what'
+            f'has the "issuer" {entry.issuer!r}, and no issuer has a query. Write what'
             ' stands as "iss" in its tokens.'
         )
-    _check_claim(read.claim)
-    _check_audience(read.audience)
+    _check_claim(entry.claim)
+    _check_audience(entry.audience)
     return IssuerOptions(
         name=name,
-        issuer=read.issuer,
-        claim=read.claim,
-        **_way_to_users(read.field, read.user),
-        audience=read.audience,
-        jwks=read.jwks,
-        scopes=read.scopes,
-        bounds=Bounds(networks=read.networks, ca=read.ca, timeout=read.timeout),
+        issuer=entry.issuer,
+        claim=entry.claim,
+        **_way_to_users(entry.field, entry.user),
+        audience=entry.audience,
+        jwks=entry.jwks,
+        scopes=entry.scopes,
+        bounds=Bounds(networks=entry.networks, ca=entry.ca, timeout=entry.timeout),
     )
 
 
@@ -123,18 +124,18 @@ def _way_to_users(column: str, path: str) -> dict[str, Any]:
 
 
 def _check_column(name: str) -> None:
-    about = get_user_model()._meta
+    table = get_user_model()._meta
     try:
-        column = about.get_field(name)
+        column = table.get_field(name)
     except FieldDoesNotExist:
         raise UnusableIssuer(
-            f'has the "field" {name!r}, which {about.label} does not have. Use a unique'
+            f'has the "field" {name!r}, which {table.label} does not have. Use a unique'
             ' column of it, or "user".'
         ) from None
-    alone = {constraint.fields for constraint in about.total_unique_constraints}
-    if not getattr(column, "unique", False) and (name,) not in alone:
+    unique_sets = {constraint.fields for constraint in table.total_unique_constraints}
+    if not getattr(column, "unique", False) and (name,) not in unique_sets:
         raise UnusableIssuer(
-            f'has the "field" {name!r}, which several rows of {about.label} may share.'
+            f'has the "field" {name!r}, which several rows of {table.label} may share.'
             ' Use a unique column, or "user".'
         )
 

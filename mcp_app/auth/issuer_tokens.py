@@ -82,8 +82,8 @@ def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
     scheme, _, text = (headers.get(b"authorization") or "").partition(" ")
     text = text.strip(" \t")
     parts = text.split(".")
-    is_other = len(parts) != TOKEN_PARTS or text.startswith(BEGINNING)
-    if scheme.lower() != SCHEME or is_other:
+    is_no_jwt = len(parts) != TOKEN_PARTS or text.startswith(BEGINNING)
+    if scheme.lower() != SCHEME or is_no_jwt:
         return None
     header, claims = decode_part(parts[0]), decode_part(parts[1])
     if header is None or claims is None or claims.get("iss") != issuer:
@@ -95,6 +95,7 @@ def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
 def decode_part(part: str) -> Mapping[str, Any] | None:
     """Return the JSON object that a part holds (RFC 7515, section 3), else None."""
     try:
+        # JWTs leave out the padding of base64.
         filled = part + "=" * (-len(part) % 4)
         value = orjson.loads(b64decode(filled, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
@@ -107,7 +108,8 @@ async def verify(
 ) -> dict[str, Any]:
     """Return the claims of a token for a server (by its slug).
 
-    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` if it has no keys.
+    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` if the keys cannot
+    be read.
     """
     algorithm, kid = _checked_header(token)
     key = await keys.find(kid, algorithm)
@@ -140,6 +142,7 @@ def _checked_header(token: UnverifiedToken) -> tuple[str, str | None]:
 def signed_claims(
     token: UnverifiedToken, key: Any, algorithm: str, issuer: str
 ) -> dict[str, Any]:
+    """Return the claims of a token if its signature, issuer and times are right."""
     import jwt  # noqa: PLC0415 - an extra
 
     try:
@@ -194,7 +197,7 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
 
     A database with a tolerant collation finds other users, too.
     """
-    same = _ascii_lower if options.claim == EMAIL else str
+    normalized = _ascii_lower if options.claim == EMAIL else str
     lookup = "iexact" if options.claim == EMAIL else "exact"
     users = get_user_model()._default_manager
     try:
@@ -202,10 +205,10 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
     except (DataError, TypeError, ValueError, ValidationError):
         # No row can have such a value: a text that is no number, or that has a NUL.
         rows = []
-    columns = [same(str(getattr(row, options.field))) for row in rows]
-    if columns.count(same(value)) != 1:
+    values = [normalized(str(getattr(row, options.field))) for row in rows]
+    if values.count(normalized(value)) != 1:
         raise AuthenticationFailed(NO_USER_MESSAGE)
-    return rows[columns.index(same(value))]
+    return rows[values.index(normalized(value))]
 
 
 def _ascii_lower(text: str) -> str:
@@ -262,6 +265,7 @@ class IssuerWay:
             answer = await authentication_cache.find_or_authenticate(
                 self._options.name, request, ask
             )
+            # The second member is the token's end: if it is past, verify it again.
             if answer[1] <= time.time():
                 answer = await ask()
         except AuthenticationFailed as error:

@@ -151,8 +151,8 @@ def holder_by_token(
 
 
 def _all_rules_allow(rules: Iterable[Rule], request: AccessRequest) -> bool:
-    whole = replace(request, user=UserRows().active_user(request.principal))
-    return all(_judge_rule(rule, whole) for rule in rules)
+    request_with_user = replace(request, user=UserRows().active_user(request.principal))
+    return all(_judge_rule(rule, request_with_user) for rule in rules)
 
 
 def _judge_rule(rule: Rule, request: AccessRequest) -> bool:

@@ -136,14 +136,14 @@ async def find_principal(
             principal = await _authenticate_request(each, request)
         except AuthenticationFailed as error:
             message = str(error) or "Authentication failed."
-            where = metadata_for(server, request)
-            raise unauthenticated_refusal(message, WRONG, metadata=where) from None
+            metadata = metadata_for(server, request)
+            raise unauthenticated_refusal(message, WRONG, metadata=metadata) from None
         if principal is not None:
             return principal
-    where = metadata_for(server, request)
+    metadata = metadata_for(server, request)
     header = request.headers.get(b"authorization") or ""
-    message = _required_sentence(server, header, signs_in=bool(where))
-    raise unauthenticated_refusal(message, metadata=where)
+    message = _required_sentence(server, header, signs_in=bool(metadata))
+    raise unauthenticated_refusal(message, metadata=metadata)
 
 
 def lets_anyone_in(server: ServerDefinition) -> bool:
@@ -179,6 +179,7 @@ def _required_sentence(server: ServerDefinition, header: str, *, signs_in: bool)
     if any(each.authenticate is access_token for each in _authenticators(server)):
         ways.append("send an access token: “Authorization: Bearer mcp_…”")
         words = (text for begin, text in _MISTAKES if re.match(begin, header, re.I))
+        # Only the first mistake is named.
         mistakes = [f" Your header {text}." for text in islice(words, 1)]
     advice = ", or ".join(ways)
     advice = f" {advice[0].upper()}{advice[1:]}." if ways else ""

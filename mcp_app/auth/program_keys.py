@@ -20,7 +20,10 @@ _REFUSALS: Final = (
     (r"CERTIFICATE", _("This is a certificate. Paste its public key.")),
     (r'(?s)-----BEGIN.*-----BEGIN|"keys"', _("These are several keys. Paste one.")),
 )
-"""Patterns of texts that are refused, and why; the first match counts."""
+"""Patterns of texts that are refused, and why; the first match counts.
+
+The members d, p, q and k of a JWK are private.
+"""
 _NO_KEY: Final = _(
     "This must be a public key, as PEM or JWK: of RSA with 2,048 to 8,192 bits, P-256"
     " or Ed25519."

@@ -29,8 +29,9 @@ from mcp_app.protocol.oauth.addresses import canonical, scheme_problem
 # -- oauth settings --------------------------------------------------------------------
 # `MCP["OAUTH"]`: which programs may sign in, and how their documents are fetched.
 #
-#     MCP = {"OAUTH": {"clients": ["claude.ai", "!evil.example"], "schemes":
-# ["cursor"]}}
+#     MCP = {
+#         "OAUTH": {"clients": ["claude.ai", "!evil.example"], "schemes": ["cursor"]}
+#     }
 #
 # If one option is wrong, a check says so, and nobody can sign in until it is mended.
 
@@ -84,9 +85,11 @@ class OAuthSettings(Options):
         `hosts` are the host of its document, or those of its redirects, with their
         ports.  If the option names hosts that are let in, each must be among them.
         """
+        # The first character is `OUT`.
         excluded = {client[1:] for client in self.clients if client.startswith(OUT)}
         allowed = {client for client in self.clients if not client.startswith(OUT)}
         written = map(_normalized_host, hosts)
+        # Each host counts with its port, and without.
         variants = [{host, _PORT.sub("", host)} for host in written]
         if any(names & excluded for names in variants):
             return False

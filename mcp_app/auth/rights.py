@@ -1,4 +1,4 @@
-"""Record changes of rights that come from Django's own models.
+"""Records changes of rights in Django's models; changes, ends and removes apps.
 
 Once the request that made a change is answered, every process knows of it.
 """
@@ -86,7 +86,9 @@ def _user_related(
     """Record that a user's groups or permissions, or a group's users, changed."""
     if not _is_change_action(action) or pk_set == set():
         return
+    # With `reverse` the instance is a group, and `pk_set` has the users.
     keys = pk_set if reverse else {instance.pk}
+    # A group that is cleared does not say which users it had.
     for key in {ANY} if keys is None else keys:
         record_rights(str(key), using)
 
@@ -259,8 +261,8 @@ def expired_apps() -> list[ExpiredRows]:
     # Keep what people ended or narrowed: the company's next assertion must see it.
     people = [Connection.Ended.PERSON, Connection.Ended.STAFF]
     narrowed = ~Q(token__may=F("may_ask")) | ~Q(token__tags="")
-    theirs = narrowed | Q(ended__in=people) | Q(until__isnull=False)
-    ended = apps.filter(over, code_used=True).exclude(theirs & ~Q(issuer=""))
+    people_decided = narrowed | Q(ended__in=people) | Q(until__isnull=False)
+    ended = apps.filter(over, code_used=True).exclude(people_decided & ~Q(issuer=""))
     return [
         expired_rows("keys of connected apps", keys.order_by("expires")),
         _expired_app_rows("sign-ins that were not finished", unused),

@@ -94,6 +94,7 @@ def client_address(
     passed = [each for each in (forwarded or "").split(",") if each.strip()]
     hops = [_parse_hop(each) for each in (peer, *reversed(passed))]
     if isinstance(trusted, int):
+        # The first hops are the addresses of that many proxies.
         return hops[trusted] if 0 <= trusted < len(hops) else None
     networks = _parse_networks(tuple(trusted))
     # A Unix socket has no address; at its other end is a proxy of this machine.

@@ -124,8 +124,8 @@ def _issued_entry(key: IssuedToken, entry: TokenEntry) -> TokenEntry:
     entry = replace(entry, principal=principal, ends=ends)
     if connection is None:
         return entry
-    newest = connection.refreshed is not None and key.created >= connection.refreshed
-    arrives = key.created if newest and not connection.received else None
+    is_newest = connection.refreshed is not None and key.created >= connection.refreshed
+    arrives = key.created if is_newest and not connection.received else None
     return replace(entry, is_app=True, arrives=arrives)
 
 
@@ -240,7 +240,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
                 families[client] = key
             elif kind in _USERS:
                 people.setdefault(user, set()).add(key)
-        of_users = {key for person in people.values() for key in person}
+        user_keys = {key for person in people.values() for key in person}
         # A token that is used from now on may be newer than the rows.
         let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
         self._unsure = False
@@ -253,10 +253,10 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
             self._unsure = True
             raise
         ends = [family.ends for family in states.values()]
-        ends.append(key_ends.next_key_end(of_users))
+        ends.append(key_ends.next_key_end(user_keys))
         self._next_end = min(filter(None, ends), default=None)
         ended = {key for name, key in families.items() if not states[name].live}
-        ended |= key_ends.ended_keys(of_users).union(
+        ended |= key_ends.ended_keys(user_keys).union(
             *(people[user] for user in disabled)
         )
         for name, family in states.items():
@@ -378,6 +378,7 @@ class Family:
 
     def add_token(self, row: AccessToken) -> None:
         """Add a valid token."""
+        # Without an end: this token, or one that was added before.
         endless = row.expires is None or (self.live and self.ends is None)
         self.ends = None if endless else max(filter(None, (self.ends, row.expires)))
         self.live = True

@@ -15,7 +15,7 @@ from mcp_app.interface.rules import visible
 
 
 class UserRows:
-    """The way from a principal to a fresh row of the user."""
+    """Reads the current row of a principal's user."""
 
     def active_user(self, principal: Principal) -> AbstractBaseUser | None:
         """Return the active user, None for nobody; blocks."""
