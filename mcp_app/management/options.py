@@ -90,7 +90,7 @@ def run_as(
     If this thread is in a transaction, all statements run in it, because no other
     connection sees its rows.  Otherwise its connections are not used.
 
-    Raises CommandError if the user or the server is not there for it.
+    Raises CommandError if there is no such user, or if the server refuses them.
     """
 
     async def run_work() -> Value:

@@ -34,6 +34,7 @@ TOOL_ERROR: Final = 1
 BAD_ARGUMENTS: Final = 3
 NOT_AGREED: Final = 4
 INTERRUPTED: Final = 130
+"""What shells report after Ctrl+C: 128, and 2 for SIGINT."""
 CAPABILITIES: Final[JsonObject] = {"elicitation": {"form": {}, "url": {}}}
 
 
@@ -194,6 +195,7 @@ async def _is_agreed(question: str) -> bool:
 def _parse_known_options(
     parser: CommandParser, args: Sequence[str] | None = None
 ) -> argparse.Namespace:
+    """Parse the options of the command; `rest` gets the words for the tool."""
     options, words = argparse.ArgumentParser.parse_known_args(parser, args)
     options.rest = words
     return options
@@ -270,6 +272,7 @@ def _value_of_option(name: str, texts: list[str], schema: object) -> object:
 def _value_of_text(text: str, schema: object) -> object:
     """Return the value that a text stands for; the server judges whether it fits."""
     types = _types_of(schema)
+    # The text “null” is a text, unless null is allowed, too.
     if "string" in types and (text != "null" or "null" not in types):
         return text
     if "boolean" in types and text.lower() in ("true", "false"):

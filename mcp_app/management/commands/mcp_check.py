@@ -43,6 +43,7 @@ from mcp_app.workbench.checking.upstream_findings import upstream_findings
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""
 _NO_TOKEN: Final = re.compile(r"[^!-~]")
+"""A character that no token has."""
 WORDS: Final = {
     Grade.GOOD: "Good",
     Grade.ADVICE: "Advice",
@@ -135,7 +136,7 @@ class Command(BaseCommand):
         )
         findings = judge_observations(observations, site)
         report = report_in(observations)
-        looked = report is not None or has_problem(findings)
+        is_conclusive = report is not None or has_problem(findings)
         if report is not None:
             findings += server_findings(server)
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
@@ -144,7 +145,7 @@ class Command(BaseCommand):
         if options["directory"]:
             findings += findings_of_server(url, site)
         self._print_findings(findings, as_json=options["json"])
-        if not looked or not has_answer(observations):
+        if not is_conclusive or not has_answer(observations):
             raise SystemExit(NO_ANSWER)
         if has_problem(findings):
             raise SystemExit(1)

@@ -207,15 +207,15 @@ def _merge_into_file(client: JsonClient, name: str, entry: JsonObject) -> Path:
 def _replace_file(path: Path, content: bytes) -> None:
     """Write a file atomically; keep its permissions."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     # A new file gets the permissions of the user's umask.
-    with open(beside, "xb") as file:
+    with open(temporary, "xb") as file:
         try:
             file.write(content)
             file.flush()
             if path.exists():
-                beside.chmod(path.stat().st_mode & 0o777)
-            beside.replace(path)
+                temporary.chmod(path.stat().st_mode & 0o777)
+            temporary.replace(path)
         except BaseException:
-            beside.unlink()
+            temporary.unlink()
             raise

@@ -55,6 +55,7 @@ class Command(BaseCommand):
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
         for name, content in written.items():
+            # Only the content for standard output has no name.
             if not name:
                 self.stdout.write(content.decode(), ending="")
                 continue

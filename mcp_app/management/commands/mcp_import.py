@@ -70,25 +70,26 @@ class Command(BaseCommand):
         publish = publishes_working or bool(options["publish"])
         origin = "" if options["file"] == "-" else Path(options["file"]).name
         try:
-            read = bundle.read_files(_read_files(options["file"]))
-            read = replace(read, publishes_working=publishes_working)
-            comparison = bundle.compare_bundle(read, mcp)
+            incoming = bundle.read_files(_read_files(options["file"]))
+            incoming = replace(incoming, publishes_working=publishes_working)
+            comparison = bundle.compare_bundle(incoming, mcp)
             for line in report_lines(comparison, publish=publish):
                 self.stdout.write(line)
             self.stdout.write(f"Looked at: {comparison.looked_at}")
+            # Only --apply overwrites, and a digest says that somebody has seen it.
             overwrite = not options["apply"] or bool(options["looked_at"])
             bundle.check_importable(comparison, publish=publish, overwrite=overwrite)
             if options["apply"]:
                 looked_at = options["looked_at"] or comparison.looked_at
-                done = services.import_bundle(
+                imported_rows = services.import_bundle(
                     None,
-                    read,
+                    incoming,
                     author=author,
                     looked_at=looked_at,
                     publish=publish,
                     origin=origin,
                 )
-                self.stdout.write(f"{len(done)} imported.")
+                self.stdout.write(f"{len(imported_rows)} imported.")
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
         except PublicationRefused as refused:
@@ -107,7 +108,7 @@ def _read_files(name: str) -> dict[str, bytes]:
 
 
 def _read_file(name: str) -> bytes:
-    """Read a file, but at most one byte more than is allowed."""
+    """Read a file; one byte above the limit is enough to see that it is too large."""
     max_bytes = bundle.MOST_BYTES + 1
     if name == "-":
         return sys.stdin.buffer.read(max_bytes)

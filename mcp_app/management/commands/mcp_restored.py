@@ -24,7 +24,7 @@ from mcp_app.streams.tasks import RESTORED, error_text
 GAP: Final = 10**9
 """More numbers than are given out between a backup and the day when it is needed.
 
-It is added only if the clock, in microseconds, is not ahead.
+It is added only if the clock, in microseconds, is not ahead of the counter.
 """
 
 
@@ -77,6 +77,7 @@ def _mend_rows(*, is_clone: bool) -> Iterator[tuple[int, str]]:
     now = time_ns() // 1_000
     value = Case(When(value__lt=now, then=now), default=F("value") + GAP)
     yield Counter.objects.update(value=value), "counters raised"
+    # A task that may run again waits for its next run, but not in a copy.
     tasks = Task.objects.all() if is_clone else Task.objects.exclude(rerun=True)
     yield tasks.fail(error_text(RESTORED)), "open tasks failed"
     if is_clone:

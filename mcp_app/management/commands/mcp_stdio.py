@@ -40,6 +40,6 @@ class Command(BaseCommand):
 
 
 async def _serve_user(user: str, slug: str, incoming: int, outgoing: int) -> None:
-    # This thread's connection may be that of a caller.
+    # Read in a thread: the connection of this one may be in use by `call_command`.
     principal = await reader.run(principal_of, user)
     await server.serve_client(slug, principal, incoming, outgoing)

@@ -164,6 +164,7 @@ def _stops_to_end(what: str, name: str) -> list[Stop]:
     if what == "all" and not name:
         return list(rows)
     if what.isascii() and what.isdecimal() and not name:
+        # 18 digits fit into the primary key on every database.
         stops = list(rows.filter(pk=int(what[:18])))
         if not stops:
             raise CommandError(f"There is no active stop {what}.{_remaining_stops()}")
@@ -182,16 +183,16 @@ def _stops_to_end(what: str, name: str) -> list[Stop]:
 
 def _stops_of_name(what: str, name: str) -> list[Stop]:
     """Return the stops of the row of this name, or of a deleted row of this name."""
-    on = list(Stop.objects.on())
+    active = list(Stop.objects.on())
     try:
         _scope, row = _scope_and_row(what, name)
     except CommandError:
         kind = KINDS.get(what, what)
-        stops = [each for each in on if (each.kind, each.served) == (kind, name)]
+        stops = [each for each in active if (each.kind, each.served) == (kind, name)]
         if not stops:
             raise
         return stops
-    return [each for each in on if row is not None and each.holds(row)]
+    return [each for each in active if row is not None and each.holds(row)]
 
 
 def _remaining_stops() -> str:

@@ -101,7 +101,7 @@ class Command(BaseCommand):
             raise CommandError(f"{visible(error.object)!r} is not a text.") from None
 
     def _make_token(self, options: Mapping[str, Any]) -> None:
-        after: timedelta | None = options["expires_in"]
+        lifetime: timedelta | None = options["expires_in"]
         for name in ("tag", "tool", "network"):
             for each in options[name]:
                 if not split_words(each):
@@ -115,7 +115,7 @@ class Command(BaseCommand):
                 tags=" ".join(options["tag"]),
                 tools=" ".join(options["tool"]),
                 networks=" ".join(options["network"]),
-                expires=None if after is None else timezone.now() + after,
+                expires=None if lifetime is None else timezone.now() + lifetime,
                 servers=[find_server(slug) for slug in options["server"]],
                 public_key=_read_key_file(options["public_key"]),
             )
@@ -184,8 +184,8 @@ class Command(BaseCommand):
         view = visible_to(row.user, slug)
         if view is None or row.may == May.CHANGE:
             return
-        whole = Scope(tags=row.tag_names, tools=row.tool_names)
-        tools = [tool for tool in view.tools if whole.includes(tool)]
+        full_scope = Scope(tags=row.tag_names, tools=row.tool_names)
+        tools = [tool for tool in view.tools if full_scope.includes(tool)]
         hidden = sum(not tool.only_reads for tool in tools)
         if hidden:
             self._write_to_stderr(
@@ -196,12 +196,12 @@ class Command(BaseCommand):
 
     def _revoke_token(self, options: Mapping[str, Any]) -> None:
         row = _find_token(options["prefix"])
-        does, handle = "ended" if row.is_app else "revoked", row.handle
+        verb, handle = "ended" if row.is_app else "revoked", row.handle
         if row.revoked is not None:
-            raise CommandError(f"{handle} was {does} at {_format_moment(row.revoked)}.")
+            raise CommandError(f"{handle} was {verb} at {_format_moment(row.revoked)}.")
         token_issuance.end_token(None, row)
         self.stdout.write(
-            f"{does.capitalize()} {handle} of {_owner_name(row)}: {visible(row.name)}."
+            f"{verb.capitalize()} {handle} of {_owner_name(row)}: {visible(row.name)}."
         )
 
     def _list_tokens(self, options: Mapping[str, Any]) -> None:
@@ -217,8 +217,8 @@ class Command(BaseCommand):
             if options["all"] or not row.has_ended(now)
         ]
         if not table_rows:
-            none = "connected apps" if options["apps"] else "tokens"
-            self.stdout.write(f"There are no {none}.")
+            what = "connected apps" if options["apps"] else "tokens"
+            self.stdout.write(f"There are no {what}.")
             return
         table = [APP_HEADINGS if options["apps"] else HEADINGS, *table_rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -276,6 +276,7 @@ def _add_which(parser: CommandParser) -> None:
 
 
 def _parse_duration(text: str) -> timedelta:
+    # The slice gives "" for an empty text, where an index would fail.
     number, unit = text[:-1], text[-1:]
     if not (number.isascii() and number.isdecimal() and unit in UNITS):
         raise ArgumentTypeError(f"{text!r} is not a time. Write 30m, 12h or 90d.")

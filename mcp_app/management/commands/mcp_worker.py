@@ -21,6 +21,7 @@ from mcp_app.transports.stdio.server import stop_at_signals
 LOOK_S: Final = 1.0
 """How often an idle worker looks for tasks that wait."""
 RETRY_S: Final = 5.0
+"""How long it waits if the database is away."""
 NOT_WANTED: Final = (
     'MCP["TASKS"] is {value!r}: others run the tasks. Set it to "worker", and restart'
     ' the processes that serve. To deliver events here, set MCP["EVENTS"]["deliver"]'
@@ -98,11 +99,12 @@ async def run_tasks(
                     await stopped.wait()
         if count := len(current.tasks):
             say(f"Waits for {count} running tasks, {patience:g} seconds at most.")
+        # From now on it is set by a second signal.
         stopped.clear()
         drain = asyncio.create_task(current.drain(patience))
-        again = asyncio.create_task(stopped.wait())
-        await asyncio.wait([drain, again], return_when=asyncio.FIRST_COMPLETED)
-        again.cancel()
+        second_signal = asyncio.create_task(stopped.wait())
+        await asyncio.wait([drain, second_signal], return_when=asyncio.FIRST_COMPLETED)
+        second_signal.cancel()
         for run in current.running:
             # After a second signal the tasks have no more time.
             run.stop(End.SHUT_DOWN)
