@@ -195,6 +195,7 @@ def _demanded_permissions() -> Iterator[tuple[str, str]]:
 def check_open_models(app_configs: object, **_: Any) -> Messages:
     """Report fields and rows that tell more than their developer may want."""
     opened = mcp.open_models
+    # Each has two models and a lookup, which is longer the more “__” it has.
     longest_first = sorted(
         rows_of_everybody(opened), key=lambda each: -each[2].count("__")
     )
@@ -276,8 +277,8 @@ def check_tasks(app_configs: object, **_: Any) -> Messages:
     messages: Messages = []
     for entry in entries:
         name, timeout = entry.definition.name, entry.definition.timeout
-        lasts = (timeout or current.limits.task_timeout) > current.limits.drain
-        if current.tasks == "here" and lasts and not entry.definition.may_rerun:
+        outlasts = (timeout or current.limits.task_timeout) > current.limits.drain
+        if current.tasks == "here" and outlasts and not entry.definition.may_rerun:
             messages.append(
                 checks.Warning(
                     f"A deploy ends the tasks of {name!r} that run then, because it may"

@@ -140,15 +140,15 @@ def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
     except ImproperlyConfigured:
         # `check_settings` reports it.
         return
-    each = connections_of_process(threads)
+    needed = connections_of_process(threads)
     pool = connections[using].settings_dict["OPTIONS"].get("pool")
-    usual = pool_size(pool) if pool else each.usual
-    if usual < each.usual:
+    usual = pool_size(pool) if pool else needed.usual
+    if usual < needed.usual:
         yield checks.Warning(
             f"The pool of each process has at most {usual} connections, but mcp_app's"
-            f" threads may use {each.usual} at the same time, so some would wait for"
+            f" threads may use {needed.usual} at the same time, so some would wait for"
             " others.",
-            hint=f'Set "max_size" in OPTIONS["pool"] to at least {each.usual}; add'
+            hint=f'Set "max_size" in OPTIONS["pool"] to at least {needed.usual}; add'
             " some for the site's own pages.",
             id="mcp_app.W017",
         )

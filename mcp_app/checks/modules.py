@@ -48,8 +48,8 @@ def check_toolsets(app_configs: object, **_: Any) -> Messages:
     # The registry makes its tools when it is asked for them.
     if not (mcp.tools or mcp.toolsets):
         return []
-    message = checks.Warning if sys.argv[1:2] in SETUP_COMMANDS else checks.Error
-    errors = (message(problem, id="mcp_app.E022") for problem in mcp.toolset_problems)
+    kind = checks.Warning if sys.argv[1:2] in SETUP_COMMANDS else checks.Error
+    errors = (kind(problem, id="mcp_app.E022") for problem in mcp.toolset_problems)
     remarks = (checks.Info(remark, id="mcp_app.I004") for remark in mcp.toolset_remarks)
     clashes = [
         checks.Warning(
@@ -81,11 +81,12 @@ def _has_admin_page(name: str) -> bool:
 
 
 def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
-    below = Path(*name.split(".")).with_suffix(".py")
-    paths = {str(Path(app.path, below)) for app in apps.get_app_configs()}
+    """Yield a warning for each module of this name that nothing imports."""
+    relative_path = Path(*name.split(".")).with_suffix(".py")
+    paths = {str(Path(app.path, relative_path)) for app in apps.get_app_configs()}
     paths |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
     for folder, dotted in sorted(_candidate_folders().items()):
-        path = folder / below
+        path = folder / relative_path
         if str(path) not in paths and _has_definitions(path):
             message = (
                 f"{path} is not imported, because its package is in no installed app."
@@ -104,6 +105,7 @@ def _has_definitions(path: Path) -> bool:
 
 
 def _candidate_folders() -> dict[Path, str]:
+    """Return folders in which such a module may be, with their dotted names."""
     base = getattr(settings, "BASE_DIR", None)
     of_urlconf = dict(_of_urlconf())
     packages = [(Path(app.path), app.name) for app in apps.get_app_configs()]
@@ -121,6 +123,7 @@ def _candidate_folders() -> dict[Path, str]:
 
 
 def _of_urlconf() -> Iterator[tuple[Path, str]]:
+    """Yield the folders and the name of the package with the root URLconf."""
     package = str(getattr(settings, "ROOT_URLCONF", "")).rpartition(".")[0]
     try:
         spec = find_spec(package) if package else None

@@ -68,6 +68,7 @@ def advising_check(check: Check) -> Check:
 
 
 def _is_another_command(arguments: Sequence[str]) -> bool:
+    # There may be fewer than two arguments.
     program, command = [*arguments, "", ""][:2]
     name = Path(program).stem
     # `python -m` runs the __main__ of any package: Django's, a site's own, pytest's.
@@ -80,6 +81,7 @@ def _is_another_command(arguments: Sequence[str]) -> bool:
 # -- settings --------------------------------------------------------------------------
 
 SHORTEST_KEY = 32
+"""Characters that a key of `STATE_KEYS` has at least."""
 
 _AUTHORITY = r"[^/?#@\s]+"
 ORIGIN = re.compile(rf"https?://{_AUTHORITY}|\*")
@@ -322,6 +324,7 @@ ADDRESSES: Final = {
     WELL_KNOWN: endpoints.protected_resource,
     "/.well-known/oauth-authorization-server": endpoints.authorization_server,
 }
+"""The view that must answer at each address."""
 
 
 def _company_errors() -> Messages:
