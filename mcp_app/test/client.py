@@ -73,9 +73,9 @@ class _SharedLoop:
         threading.Thread(target=run, name="mcp-test", daemon=True).start()
 
     def run(self, function: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-        """Run a coroutine there, and do here what it needs; return its result.
+        """Run a coroutine on the loop, and in this thread what needs the database.
 
-        Raises RuntimeError where it would wait for itself.
+        Raises RuntimeError if this thread would wait for itself.
         """
         if self._waiting_thread == threading.get_ident():
             raise RuntimeError(
@@ -269,10 +269,10 @@ class Client:
             requests = [self.call, self.prompt]
         if name in listed:
             raise AssertionError(f"{name} is not hidden: a list of this user has it.")
-        other = f"{name}-that-is-not-there"
+        missing_name = f"{name}-that-is-not-there"
         for request in requests:
             text = _refusal_of(request, name)
-            unknown = _refusal_of(request, other).replace(other, name)
+            unknown = _refusal_of(request, missing_name).replace(missing_name, name)
             if text != unknown:
                 raise AssertionError(
                     f"{name} is not hidden: who asks for it reads {text!r}, and not"
@@ -305,7 +305,7 @@ class Client:
             raise ValueError(f"The user {self._user} has no row: save it first.")
         shared = _shared_loop()
         if not _is_in_loop():
-            # Who may not use the database reads here why, before anything is wrapped.
+            # If the test may not use the database, this raises the clearest error.
             connection.cursor().close()
             connection.validate_no_broken_transaction()
         answer = shared.run(partial(self._talk, shared, method, params))
@@ -328,7 +328,7 @@ class Client:
         )
 
     def _raise_own_error(self) -> None:
-        """Raise what the function raised, unless that is how it says that it failed."""
+        """Raise what the function raised, unless that is an error for the client."""
         run = self._client.run
         error = self._code.error
         if error is not None and run is not None and run.ending.failure:
@@ -345,7 +345,7 @@ class Client:
         """Return the answer to a request, once all its questions are answered."""
         if self._process is None or self._process.loop is not shared.loop:
             self._process = self._begin(shared)
-        # What the test has just granted or revoked holds, and what it emits is told.
+        # The call must see the rights and events that the test has just changed.
         self._process.rights.forget_all()
         self._process.events.mark_stale()
         self._questions, self._problem = [], None
@@ -364,6 +364,7 @@ class Client:
             return {"error": {"code": error.code, "message": message}}
 
     def _begin(self, shared: _SharedLoop) -> RestingProcess:
+        """Return a new process, after making a client of its server."""
         user, self._pump = self._user, shared.pump
         principal = Principal.ANONYMOUS
         if user is not None:
@@ -384,12 +385,12 @@ class Client:
         )
         process = RestingProcess(self._registry)
         self._code = PumpUserCode(process, shared.pump)
-        own = replace(process.adapters, user_code=self._code, topics=self._code)
+        adapters = replace(process.adapters, user_code=self._code, topics=self._code)
         self._client = InProcessClient(
             process,
             self._server,
             caller,
-            adapters=replace(own, audit=None, tasks=None, webhooks=None),
+            adapters=replace(adapters, audit=None, tasks=None, webhooks=None),
             respond=self._answer_question,
             observe=self._note_message,
         )
@@ -402,7 +403,7 @@ class Client:
         except NotServed:
             if self._server != DEFAULT_SLUG:
                 raise
-            # A `TransactionTestCase` deletes all rows, and with them this one.
+            # A `TransactionTestCase` deletes all rows, also that of the default server.
             make = partial(publish_default_server, self._registry)
             await self._pump.run_uncounted(make)
             await self._client.check_served()
@@ -412,7 +413,7 @@ class Client:
         if "method" not in content:
             return
         if message.from_client:
-            # A call that asked runs again from its beginning.
+            # The client has answered, so the call runs again from its beginning.
             self._messages = []
         else:
             self._messages.append(content)

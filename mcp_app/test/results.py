@@ -115,17 +115,17 @@ def result_of_answer(method: str, params: JsonObject, answer: object) -> JsonObj
     Raises `Failure` for a model's answer that the person does not give, TypeError for
     what is no answer, and ValueError for a form that breaks its schema.
     """
-    is_nothing = isinstance(answer, Declined | Cancelled)
-    if method == ELICITATION and is_nothing:
+    is_refusal = isinstance(answer, Declined | Cancelled)
+    if method == ELICITATION and is_refusal:
         return {"action": "decline" if isinstance(answer, Declined) else "cancel"}
     if method == ELICITATION and isinstance(answer, Mapping):
         content = as_json(answer)
         check_form(params, content)
         return {"action": "accept", "content": content}
-    if method == ROOTS and (is_nothing or isinstance(answer, list)):
+    if method == ROOTS and (is_refusal or isinstance(answer, list)):
         uris = answer if isinstance(answer, list) else []
         return as_json({"roots": [{"uri": each} for each in uris]})
-    if method == SAMPLING and is_nothing:
+    if method == SAMPLING and is_refusal:
         raise Failure(REJECTED, "The user rejected the request.")
     if method == SAMPLING and isinstance(answer, Mapping):
         return as_json(answer)
@@ -163,6 +163,7 @@ def data_of(result: JsonObject, text: str, *, structured: bool) -> object:
     """
     data = result.get("structuredContent")
     if data is not None:
+        # A server wraps a value that is no object in the member "result".
         return data["result"] if data.keys() == {"result"} else data
     types = [each.get("mimeType", "") for each in result.get("contents", ())]
     if any(each.endswith("json") for each in types) or not structured:
