@@ -1,4 +1,4 @@
-"""The metrics, for a registry of prometheus_client: any process tells those of all.
+"""The metrics of all processes, for a registry of prometheus_client in any process.
 
 Counters begin at midnight UTC: a sum over all hours that are kept would fall with each
 that is deleted, and each fall would count all calls again.
@@ -56,8 +56,8 @@ TEXTS: Final = {
 class Collector(registry.Collector):
     """Reads the metrics of the whole site; `collect` blocks.
 
-    So many `names` of tools, prompts and resources have series of their own: as many
-    as the settings say, if it is None.
+    `names` is how many names of tools, prompts and resources have series of their own;
+    None stands for the number in the settings.
     """
 
     def __init__(self, names: int | None = None) -> None:
@@ -133,7 +133,8 @@ def _add_calls(figures: Figures, most_names: int) -> None:
     names: set[tuple[str, str]] = set()
     ends, dropped = Counter[Any](), Counter[Any]()
     times: defaultdict[Any, list[int]] = defaultdict(lambda: [0] * len(columns))
-    # Names that come later in the day are the others: nearly all keep their series.
+    # Names above the limit are those that come last in the day, so that nearly all
+    # series go on.
     for server, kind, name, outcome, _first, *counts in today.order_by("first", *keys):
         method, label = METHODS.get(kind, (kind, ""))
         labels = [("mcp_server", server), ("mcp_method_name", method)]
@@ -142,6 +143,7 @@ def _add_calls(figures: Figures, most_names: int) -> None:
                 names.add((label, name))
             labels.append((label, name if (label, name) in names else OTHERS))
         error = "" if outcome in NO_ERROR else outcome
+        # The counts are in the order of `columns`.
         ends[*labels, ("error_type", error)] += int(counts[0])
         dropped[labels[0], ("error_type", error)] += int(counts[1])
         total = times[*labels]
@@ -159,13 +161,14 @@ def _add_calls(figures: Figures, most_names: int) -> None:
 # -- processes -------------------------------------------------------------------------
 
 HEARD_MS: Final = 300_000
-"""So long the silence of a process is told; the rows of dead ones stay for hours."""
+"""How long a silent process is reported; the rows of dead ones stay for hours."""
 OF_REPORTS: Final = {
     "mcp_lost_threads": "lost",
     "mcp_call_log_waiting": "waiting",
     "mcp_resident_memory_bytes": "memory",
     "mcp_event_loop_delay_seconds": "delay",
 }
+"""The member of a process's report that each metric shows."""
 
 
 def _add_workers(figures: Figures) -> None:
@@ -206,6 +209,7 @@ def _add_report(figures: Figures, row: Worker, running: Counter[str]) -> None:
 # -- rows ------------------------------------------------------------------------------
 
 _WAITS: Final = {"status": "working", "owner": ""}
+"""The condition of a task that no process runs yet."""
 OF_TASK: Final = Case(
     When(**_WAITS, then=Value("waiting")),
     When(status="working", then=Value("running")),
@@ -242,20 +246,20 @@ def _add_rows(figures: Figures) -> None:
     )
     next_ms = later.order_by("number").values("created_ms")[:1]
     posts, now_ms = posts.filter(active=True, ending=False), figures.now_ms
-    for name, rows, others in (
+    for name, rows, retried_ms in (
         ("task", tasks.annotate(since=Case(When(**_WAITS, then=F("updated_ms")))), {}),
         ("event", posts.annotate(since=next_ms), _retried_events(posts)),
     ):
         grouped = rows.order_by().values_list("server").annotate(Min("since"))
         for server, since_ms in grouped:
-            begin_ms = min(since_ms or now_ms, others.get(server, now_ms))
+            begin_ms = min(since_ms or now_ms, retried_ms.get(server, now_ms))
             age_s = max(0, now_ms - begin_ms) / 1_000
             metric = f"mcp_oldest_waiting_{name}_seconds"
             figures.add(metric, age_s, {"mcp_server": server})
 
 
 def _retried_events(posts: Any) -> dict[str, int]:
-    """Return of each server when its oldest event happened that is posted again."""
+    """Return, by server, when the oldest event happened that is posted again."""
     oldest: dict[str, int] = {}
     rows = posts.exclude(retries="[]").values_list("server", "retries")
     for server, retries in rows.order_by():
