@@ -1,7 +1,7 @@
 """Template tags of the admin: times, what is stopped, what code opens, the home page.
 
-They import the admin when they are used: Django loads all tags, even on sites without
-the admin, and unfold has them loaded while its own base class is being made.
+The tags import the admin when they are used: Django loads all tags, even on sites
+without the admin, and unfold has them loaded while its own base class is being made.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
     from mcp_app.admin.page import rights, stop_banner  # noqa: PLC0415
 
     request = context["request"]
-    on = stop_banner.active_stops(request)
+    stops = stop_banner.active_stops(request)
     single = dict.fromkeys(
-        each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
+        each.what
+        for each in stops
+        if each.scope == Scope.DEFINITION and each.kind == kind
     )
     names = list(single)[: stop_banner.MAX_NAMES]
-    if more := len(single) - len(names):
+    if unnamed := len(single) - len(names):
         names.append(
-            ngettext("%(count)d more", "%(count)d more", more) % {"count": more}
+            ngettext("%(count)d more", "%(count)d more", unnamed) % {"count": unnamed}
         )
     return {
-        "sentences": [*map(stop_banner.stop_sentence, stop_banner.wide_stops(on))],
+        "sentences": [*map(stop_banner.stop_sentence, stop_banner.wide_stops(stops))],
         "single": ", ".join(names),
         "may_stop": rights.has_right(request, stop_banner.STOP_RIGHT),
         "url": stop_banner.stops_url(),

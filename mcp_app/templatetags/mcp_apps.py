@@ -30,7 +30,7 @@ def mcp_inline(path: str) -> SafeString:
         text = content.decode().replace("</", r"<\/")
         html = f"<style>{text}</style>"
     elif media_type in ("text/javascript", "application/javascript"):
-        # Else the page's parser would end the script there, or not at its end.
+        # `</script` would end the script too early, and `<!--` may hide its end.
         text = re.sub(r"<(?=/script|!--)", r"\\x3C", content.decode(), flags=re.I)
         html = f"<script>{text}</script>"
     else:
