@@ -1,6 +1,6 @@
 """An MCP endpoint for any Django site: what a site's `mcp.py` imports.
 
-Works before the app registry is ready.  What inserts rows comes when it is asked for:
+Works before the app registry is ready.  What inserts rows is imported at its first use:
 `changed`, `notify`, `log` and their async twins, `changed_model`, `WatchedQuerySet`.
 """
 
@@ -122,6 +122,7 @@ _CHANGES = {
     **dict.fromkeys(("achanged", "anotify", "changed", "notify"), "changes"),
     **dict.fromkeys(("WatchedQuerySet", "changed_model"), "changes"),
 }
+"""The module of `invalidation` from which each name is imported late."""
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ _ACTIONS = {
     "<str:id>/unpublish/": {"post": "unpublish"},
     "<str:id>/roll-back/": {"post": "roll_back"},
 }
+"""By the end of a path: the view's method for each HTTP method."""
 
 urlpatterns = [
     *(

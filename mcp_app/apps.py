@@ -34,7 +34,7 @@ class McpConfig(AppConfig):
             _take_standard_streams()
 
     def ready(self) -> None:
-        # They need the models, which are there now.
+        # These modules need the models, which are there now.
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
         from mcp_app.auth import rights  # noqa: PLC0415
         from mcp_app.catalog import autodiscovery, bindings, open_models  # noqa: PLC0415
@@ -55,7 +55,7 @@ class McpConfig(AppConfig):
         try:
             name = str(mcp_settings.autodiscover)
         except ImproperlyConfigured:
-            # A check tells; wrong settings of ours close the endpoint, never the site.
+            # A check reports it: wrong settings close the endpoint, never the site.
             return
         autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
         bindings.connect_signals(mcp.bindings.values())
@@ -81,5 +81,5 @@ def _take_standard_streams() -> None:
     try:
         take_standard_streams()
     except OSError as error:
-        # What is opened from now on would be in their place.
+        # The next file that is opened would take the number of a closed stream.
         raise SystemExit(f"{STDIO} needs standard input and output: {error}.") from None

@@ -32,9 +32,9 @@ Place: TypeAlias = tuple[str, str]
 MAX_CACHED_PATHS = 1_024
 """Paths that the switch remembers."""
 MAX_CACHED_PATH_LENGTH = 256
-"""Whoever makes paths up may make long ones up."""
+"""Longer paths are not remembered: a client may make up any."""
 _UNKNOWN: Final[Place] = "", ""
-"""No path names an empty slug."""
+"""Stands for a path that is not remembered: no server has an empty slug."""
 
 
 class Places:
@@ -54,11 +54,11 @@ class Places:
         return "/" + path.removeprefix(get_script_prefix())
 
     def find_place(self, root: str, path: str) -> Place | None:
-        """Return what a path names, which begins with `root`; None for the site's."""
+        """Return what a path names, None for the site's; the path begins with `root`."""
         key = root, path
-        known = self._places.get(key, _UNKNOWN)
-        if known is not _UNKNOWN:
-            return known
+        cached = self._places.get(key, _UNKNOWN)
+        if cached is not _UNKNOWN:
+            return cached
         place = self._read_place(*key)
         if len(path) <= MAX_CACHED_PATH_LENGTH:
             if len(self._places) >= MAX_CACHED_PATHS:
@@ -70,7 +70,7 @@ class Places:
         base = self._endpoint_path
         if base is None:
             return None
-        # Django's own handler takes the same one away.
+        # Django's own handler takes the same prefix away.
         path = path_below_root(settings.FORCE_SCRIPT_NAME or root, whole)
         if not f"{path}/".startswith(f"{base}/"):
             return None
@@ -94,7 +94,7 @@ class Switch(Places):
         self._site = site
         self._endpoint = consumer.endpoint
 
-    # Servers ask `inspect` whether it is a coroutine function: ASGI, and not WSGI.
+    # It must be a coroutine function: by that, servers tell ASGI from WSGI.
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, place = scope["type"], None
         if kind in ("http", "websocket"):
@@ -120,7 +120,7 @@ async def _refuse_websocket(receive: Receive, send: Send) -> None:
 
 def application(site: Callable[..., Awaitable[Any]]) -> Application:
     """Return the site's application with the MCP endpoint in front of it."""
-    # Its rows need the app registry, which `get_asgi_application()` has filled.
+    # The consumer needs the app registry, which `get_asgi_application()` has filled.
     from mcp_app.transports.http.consumer import MCPConsumer  # noqa: PLC0415
 
     return Switch(site, MCPConsumer())

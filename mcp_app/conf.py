@@ -36,9 +36,9 @@ PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=MAX_NUMBER)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 
 BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
-"""The one way in where a site names none."""
+"""The only authenticator if a site names none."""
 BY_ISSUER = "mcp_app.authentication.issuer"
-"""The path of a way in that has options of its own."""
+"""The path of the authenticator that has options of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Entry:
 
     @classmethod
     def from_setting(cls, value: str | Mapping[str, Any]) -> Entry:
-        """Read a dotted path, or a mapping; `entry_problems` has no word against it."""
+        """Read a dotted path, or a mapping; `entry_problems` must find nothing."""
         if isinstance(value, str):
             return cls(path=value)
         options = {key: value[key] for key in value if key not in ENTRY_KEYS}
@@ -190,7 +190,7 @@ LISTS = frozenset(
     | {"disabled_tools"}
     | {"state_keys", "trusted_proxies"}
 )
-"""Keys of which no text is a value."""
+"""Keys whose value must not be a text, because its characters would be a list."""
 SECRET = frozenset({"state_keys", "http", "metrics"})
 """Keys whose values no message may show."""
 CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "mcp-session-id")
@@ -203,7 +203,7 @@ RATES = {
     "request_burst": "request_rate",
     "event_burst": "event_rate",
 }
-"""How many at once, and how many a minute."""
+"""The limit of calls at once, and the limit of calls in a minute."""
 
 
 def settings_problems(current: McpSettings) -> list[str]:
@@ -234,10 +234,10 @@ def entry_problems(entry: str | Mapping[str, Any]) -> Iterator[str]:
     if isinstance(entry, str):
         return
     path = entry.get("path")
-    known = (*ENTRY_KEYS, *(ISSUER_KEYS if path == BY_ISSUER else ()))
+    options = (*ENTRY_KEYS, *(ISSUER_KEYS if path == BY_ISSUER else ()))
     for key in entry:
-        if key not in known:
-            yield f"has no option {key!r}.{_suggestion(key, known)}"
+        if key not in options:
+            yield f"has no option {key!r}.{_suggestion(key, options)}"
     if not path:
         yield 'has no "path". Set it to the function or class that authenticates.'
     elif not isinstance(path, str):
@@ -254,7 +254,7 @@ def _value_problems(place: str, value: McpSettings | Limits) -> Iterator[str]:
             TypeAdapter(shape).validate_python(setting, strict=True)
         except ValidationError as error:
             shown = _safe_value_text(name, setting)
-            # Of a union each member has its say: one sentence is enough.
+            # A union reports one error for each of its members: one is enough.
             problem = error.errors()[0]["msg"]
             yield f"{place}[{_quoted_key(name)}] is {shown}: {problem}."
 
@@ -378,7 +378,7 @@ def current_settings() -> McpSettings:
     }
     for name in LISTS & values_by_name.keys():
         if isinstance(values_by_name[name], str):
-            # Each of its characters would be one of them: "*" in it lets all in.
+            # Each character would be an entry: a "*" among them lets all in.
             raise ImproperlyConfigured(
                 f"MCP[{_quoted_key(name)}] is"
                 f" {_safe_value_text(name, values_by_name[name])}: it must be a list."
@@ -394,6 +394,8 @@ def current_settings() -> McpSettings:
 
 
 class _Current:
+    """Reads each attribute from the settings in force."""
+
     def __getattr__(self, name: str) -> object:
         return getattr(current_settings(), name)
 
@@ -402,7 +404,7 @@ mcp_settings: McpSettings = cast("McpSettings", _Current())
 
 
 def secret_keys() -> list[str]:
-    """Return what keys are derived from: the first is in use, all still open."""
+    """Return the secrets for derived keys: the first one seals, and each one opens."""
     if mcp_settings.state_keys:
         return list(mcp_settings.state_keys)
     return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]

@@ -14,8 +14,8 @@ from typing import Any, Final
 __all__ = ["JsonFormatter", "WithoutSessionIds"]
 
 # -- access logs -----------------------------------------------------------------------
-# They have no ids of sessions, nor access tokens, which some clients put into
-# addresses, in vain.
+# Access logs must not have ids of sessions, nor access tokens, which some clients put
+# into addresses, in vain.
 
 _SECRET: Final = re.compile(r"((?:^|[?&])(?:session_id|access_token)=)[^&#\s\"']+")
 
@@ -29,7 +29,7 @@ class WithoutSessionIds(logging.Filter):
         if isinstance(record.args, tuple):
             record.args = tuple(map(_redact_secrets, record.args))
         elif isinstance(record.args, dict):
-            # Some servers' mappings know more than they hold.
+            # The mapping of some servers computes more names, so it is not replaced.
             hidden = {name: _redact_secrets(each) for name, each in record.args.items()}
             changed = {n: each for n, each in hidden.items() if each != record.args[n]}
             record.args.update(changed)
@@ -58,7 +58,7 @@ _OWN: Final = frozenset(
 class JsonFormatter(logging.Formatter):
     """Writes time, level, logger and message, what came with `extra`, and exceptions.
 
-    Of an exception that is longer the end is written.
+    If an exception is too long, its end is written.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -73,6 +73,7 @@ class JsonFormatter(logging.Formatter):
                 fields[_bounded_text(name)] = _plain_value(value)
         if record.exc_info:
             whole = self.formatException(record.exc_info)
+            # The text is reversed twice, so that its end is kept.
             fields["exception"] = _bounded_text(whole[::-1], LARGEST_EXCEPTION)[::-1]
         return _json_text(fields)
 
@@ -88,11 +89,12 @@ def _plain_value(value: object) -> Any:
 def _bounded_text(text: str, most: int = LARGEST) -> str:
     """Return a text, or as much of it as may be written."""
     start = text[:most]
+    # The quotes are two characters.
     while len(_json_text(start)) - 2 > most:
         start = start[: len(start) * most // len(_json_text(start))]
     return text if start == text else start[: -len(CUT)] + CUT
 
 
 def _json_text(value: object) -> str:
-    # JSON lets this one pass, which terminals do not.
+    # JSON does not escape DEL, but terminals obey it.
     return json.dumps(value).replace("\x7f", "\\u007f")

@@ -11,6 +11,7 @@ _PART = "|".join(sorted(PARTS))
 
 http_urlpatterns = [
     re_path(
+        # The lookahead keeps the name of a part from being read as a slug.
         rf"^mcp(?:/(?P<slug>(?!(?:{_PART})/?$)[-\w]+))?(?:/(?P<part>{_PART}))?/?$",
         MCPConsumer.as_asgi(),  # type: ignore[arg-type]
     ),

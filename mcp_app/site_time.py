@@ -57,7 +57,7 @@ def time_text(moment: datetime) -> str:
 
 
 def time_html(moment: datetime, text: str = "") -> SafeString:
-    """Format a moment as HTML; programs and the title get the whole, with its zone."""
+    """Format a moment as HTML, with the whole moment and its zone in the attributes."""
     local = local_time(moment)
     zoned = local if timezone.is_aware(local) else timezone.make_aware(local)
     return format_html(

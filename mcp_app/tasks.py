@@ -1,7 +1,7 @@
 """Tasks on the site's own queue: what its workers call.
 
-With `MCP["TASKS"]` "celery" or "django_tasks" that is `run_task`; any other queue gets
-a function of the site as `MCP["TASKS"]`, and calls `run` in its worker.
+With `MCP["TASKS"]` "celery" or "django_tasks" that is `run_task`.  For any other queue,
+`MCP["TASKS"]` is a function of the site that fills it, and its worker calls `run`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(task_id: str) -> None:
 
 
 def run_task(task_id: str) -> None:
-    """Do what `run` does: its name in this module is that of the job in the queue."""
+    """Do what `run` does; the queue knows its job by this function's name."""
     run(task_id)
 
 

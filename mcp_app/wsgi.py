@@ -55,7 +55,7 @@ class Switch(Places):
         length = environ.get("CONTENT_LENGTH") or ""
         if not slug or part or not _LENGTH.fullmatch(length):
             return None
-        # They need the app registry, which `get_wsgi_application()` has filled.
+        # Both need the app registry, which `get_wsgi_application()` has filled.
         from mcp_app.conf import mcp_settings  # noqa: PLC0415
         from mcp_app.transports.http import bridge, view  # noqa: PLC0415
 
@@ -64,7 +64,7 @@ class Switch(Places):
         try:
             body = environ["wsgi.input"].read(int(length))
         except Exception:
-            # Whatever a server raises: the site reads on, and answers as always.
+            # A server may raise anything: the site reads on, and answers as always.
             return None
         # If the call is not plain, the site reads it from here.
         environ["wsgi.input"] = BytesIO(body)
