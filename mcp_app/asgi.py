@@ -54,7 +54,7 @@ class Places:
         return "/" + path.removeprefix(get_script_prefix())
 
     def find_place(self, root: str, path: str) -> Place | None:
-        """Return what a path names, None for the site's; the path begins with `root`."""
+        """Return what a path names that begins with `root`; None if it is not ours."""
         key = root, path
         cached = self._places.get(key, _UNKNOWN)
         if cached is not _UNKNOWN:
