@@ -7,7 +7,4 @@ from django.dispatch import Signal
 tool_failing = Signal()
 """At least half of the last calls failed: `kind`, `name`, `failed`, `calls`."""
 work_waiting = Signal()
-"""Something waits for staff: `what`, and `count`.
-
-`what` is "drafts", "changes", "tokens" or "approvals".
-"""
+"""Staff have work: `what` ("drafts", "changes", "tokens", "approvals"), and `count`."""

@@ -1,8 +1,7 @@
 """Companies that decide who signs in: `MCP["OAUTH"]["issuers"]`, and their ID-JAGs.
 
-An ID-JAG is a JWT (RFC 7523, section 2.1) that names a person and a program.
-`verify_grant` runs on the loop, `answer_grant` in a thread.  If an entry is wrong, only
-that entry is off.
+An ID-JAG (RFC 7523, 2.1) is a JWT for a person and a program.  `verify_grant` runs on
+the loop, `answer_grant` in a thread.  If an entry is wrong, only that entry is off.
 """
 
 from __future__ import annotations

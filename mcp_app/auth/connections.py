@@ -136,8 +136,7 @@ def store_grant(
 @sensitive_variables("code")
 def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
-    # If a host is too long for the column, its end is kept after a “…”: that shows
-    # the owner.
+    # If a host is too long, a “…” and its end are kept: the end shows the owner.
     max_length, name = AccessToken._meta.get_field("name").max_length or 0, client.name
     row = AccessToken.objects.make_app(
         grant.server,

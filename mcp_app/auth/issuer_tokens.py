@@ -108,8 +108,7 @@ async def verify(
 ) -> dict[str, Any]:
     """Return the claims of a token for a server (by its slug).
 
-    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` if the keys cannot
-    be read.
+    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` without its keys.
     """
     algorithm, kid = _checked_header(token)
     key = await keys.find(kid, algorithm)

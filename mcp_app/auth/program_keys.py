@@ -15,15 +15,13 @@ _PRIVATE: Final = _(
     "This is a private key, which must not leave the program. Paste the public one."
 )
 _REFUSALS: Final = (
+    # The members d, k, p and q of a JWK are private.
     (r'PRIVATE KEY|"[dkpq]"\s*:', _PRIVATE),
     (r"(?s)\A.{16385}", _("This has more than 16 KiB. Paste one public key.")),
     (r"CERTIFICATE", _("This is a certificate. Paste its public key.")),
     (r'(?s)-----BEGIN.*-----BEGIN|"keys"', _("These are several keys. Paste one.")),
 )
-"""Patterns of texts that are refused, and why; the first match counts.
-
-The members d, p, q and k of a JWK are private.
-"""
+"""Patterns of texts that are refused, and why; the first match counts."""
 _NO_KEY: Final = _(
     "This must be a public key, as PEM or JWK: of RSA with 2,048 to 8,192 bits, P-256"
     " or Ed25519."

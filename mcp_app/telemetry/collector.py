@@ -133,8 +133,7 @@ def _add_calls(figures: Figures, most_names: int) -> None:
     names: set[tuple[str, str]] = set()
     ends, dropped = Counter[Any](), Counter[Any]()
     times: defaultdict[Any, list[int]] = defaultdict(lambda: [0] * len(columns))
-    # Names above the limit are those that come last in the day, so that nearly all
-    # series go on.
+    # Early names come first, so that nearly all series go on during the day.
     for server, kind, name, outcome, _first, *counts in today.order_by("first", *keys):
         method, label = METHODS.get(kind, (kind, ""))
         labels = [("mcp_server", server), ("mcp_method_name", method)]

@@ -1,7 +1,6 @@
 """Reads the tools of other MCP servers again from time to time, in one process.
 
-The pages of these servers and the home page show what differs.  Nothing is made or
-published.
+Their pages and the home page show what differs; no tool is made or published.
 """
 
 from __future__ import annotations
