@@ -49,7 +49,7 @@ async def find_caller(
 ) -> Caller:
     """Return a caller with its current rights; raise `NoAccess`, 503 if stopped.
 
-    `find_catalog` replaces that of the process's catalogs.
+    `find_catalog` is called instead of the method of the process's catalogs.
     """
     find = find_catalog or process.catalogs.find_catalog
     catalog = find(slug)
@@ -77,8 +77,8 @@ def admit(
 ) -> Run:
     """Return the run of a request that may begin now.
 
-    `running` has the ids that are taken.  Raises 400 if the request's id is taken, 503
-    if the process stops, and 429 if too many calls of the caller run.
+    `running` has the ids of the client's running requests.  Raises 400 if the id is
+    among them, 503 if the process stops, and 429 if too many calls of the caller run.
     """
     check_request_id(request.id, running)
     process.refuse_if_stopping()

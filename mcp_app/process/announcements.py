@@ -48,7 +48,8 @@ Value = TypeVar("Value")
 class PendingChanges:
     """Changes that wait to be announced to the streams.
 
-    Changes up to the number `previous` are in earlier batches.
+    Changes up to the number `previous` are in earlier batches.  In `numbers`, a change
+    that is not compacted yet has None.
     """
 
     change_set: ChangeSet
@@ -193,7 +194,7 @@ class Announcements:
             for batch in batches:
                 self._pending.popleft()
                 batch.over.set()
-            # If no other process lives, nobody saw older state: this is no news.
+            # If no other process lives, no client saw a state before the first check.
             announceable = [
                 each for each in batches if has_others or not each.change_set.first
             ]
@@ -217,6 +218,7 @@ class Announcements:
             return list(topics)
 
     def _announcement_of(self, batches: list[PendingChanges]) -> Announcement:
+        # `ChainMap` takes the first value: the number in the newest batch.
         numbers = ChainMap(*(batch.numbers for batch in reversed(batches)))
         everything = any(batch.change_set.everything for batch in batches)
         return self._announcement(numbers, everything=everything)
@@ -231,6 +233,7 @@ class Announcements:
         undecided = []
         for listener in self._listeners if announcement else ():
             topics = announcement.wanted(listener)
+            # Every client may know of the lists; resources need a check.
             if LISTS_ALONE.issuperset(topics):
                 self._notify_listener(listener, topics)
             else:
@@ -262,6 +265,7 @@ class Announcements:
         for _ in range(COMPACTION_ATTEMPTS):
             if not ids & self._reader.uncompacted_ids:
                 return
+            # `wait` does not raise if the compaction or the check fails.
             await asyncio.wait([self._start_compaction()])
             await asyncio.wait([self.spawn_task(self._look())])
 

@@ -85,6 +85,7 @@ class _Work(Generic[Value]):
     ) -> None:
         self._function = function
         self._loop = loop
+        # Held until the coroutine has ended; the thread waits to acquire it.
         self._over = threading.Lock()
         self._over.acquire()
         self._task: asyncio.Task[None] | None = None
@@ -95,7 +96,7 @@ class _Work(Generic[Value]):
         self._task = self._loop.create_task(self._run_function())
 
     async def _run_function(self) -> None:
-        # A callback of the task would run one loop iteration later.
+        # A done callback of the task would wake the thread one iteration later.
         try:
             self._returned = await self._function()
         except BaseException as error:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
 
 MOST: Final = 10_000
+"""Callers that are kept; if there are more, all are forgotten."""
 
 _ALWAYS: Final = float("inf")
 
@@ -61,7 +62,7 @@ class Callers:
     ) -> CachedCaller | None:
         """Return the caller that was kept for a request; None if there is none.
 
-        `raw` has the headers of the request; each header stands there once.
+        `raw` has the headers of the request, each name once.
         """
         process = self._process
         catalog = process.catalogs.by_slug.get(slug)
@@ -69,7 +70,7 @@ class Callers:
             return None
         digest = b""
         if not catalog.public:
-            # Of the strong digests, it is the quickest for an access token.
+            # BLAKE2s is the quickest strong digest of a text as short as a token.
             digest = blake2s(raw.get(b"authorization", b"")).digest()
         if self._generation != process.generation:
             self._callers.clear()

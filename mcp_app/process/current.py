@@ -94,6 +94,7 @@ def _forget_closed(closed: Process) -> None:
 REST_S: Final = 60.0
 """Seconds without a task after which the process and its connections end."""
 CLOSING_LOOK_S: Final = 0.05
+"""Seconds between looks whether a stopping process has closed."""
 
 
 async def run_waiting_task(key: int) -> bool:
@@ -127,7 +128,7 @@ async def _end_process(ending: Process) -> None:
 
 
 async def give_up_task(key: int) -> None:
-    """Stop the run of a task, and leave it as the end of its process would."""
+    """Stop the run of a task; its row is left as if the process had ended."""
     current = _alive.get(asyncio.get_running_loop())
     if current is not None:
         current.tasks.give_up(key)

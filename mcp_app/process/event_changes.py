@@ -93,7 +93,7 @@ class EventChanges:
 
     def _take_state(self, state: OutboxState, unknown: Collection[str]) -> None:
         if state.newest < self._state.newest:
-            # This is another database: the known numbers are of no use.
+            # Numbers only rise, so this is another database: forget the old numbers.
             self._last.clear()
         self._state = state
         self._loads.clear()

@@ -1,7 +1,7 @@
 """Delivers events to webhook subscriptions (SEP-3415, "Webhook delivery").
 
-A process claims a row for a limited time; later writes are ignored.  If the process
-dies before it has stored a delivery, the event is posted again.
+A process claims a row for a limited time; its writes after that time are ignored.  If
+the process dies before it has stored a delivery, the event is posted again.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ STOPPED_MS: Final = 10_000
 FAILED_MS: Final = 60_000
 """Pause after a failed delivery, or if the type is absent."""
 ENDING_PAUSES_S: Final = (0, 1, 4)
+"""Pauses before each attempt to tell a receiver that its subscription is over."""
 FINAL: Final = (HTTPStatus.GONE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 """Statuses after which an event is not posted again."""
 REFUSALS: Final = (
@@ -161,7 +162,7 @@ class EventDelivery:
                 await self._process.gate.wait_until_fresh(time.monotonic())
                 self._claims_again = False
                 has_claimed = await self._claim()
-                # Meanwhile something may have happened.
+                # `wake` may have been called during the claim.
                 self._claims_again = self._claims_again or has_claimed
         except (DatabaseError, Unavailable):
             # The next look tries again.
@@ -247,10 +248,10 @@ async def post_by_its_id(
     answer = await post(message_id, body)
     is_new = not state["sent"] and state["last_status"] != answer.status
     if is_new and answer.status in REFUSALS:
-        other = await post(event_id, body)
-        state["by_event"] = not other.error
+        second_answer = await post(event_id, body)
+        state["by_event"] = not second_answer.error
         # A status that is no refusal is kept, so that both ids are tried next time.
-        return answer if other.status in REFUSALS else other
+        return answer if second_answer.status in REFUSALS else second_answer
     return answer
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
 
 MAX_AT_ONCE, MAX_OF_TYPE = 20, 10
-"""Streams whose rights and events are looked at together."""
+"""Streams that are looked at together, in all and of one event type."""
 BATCH_SIZE: Final = 200
 """Events that one stream gets before others have their turn."""
 FULL_S: Final = 0.25
@@ -131,7 +131,7 @@ class EventStreams:
             if batch.has_more or stream.position < batch.position:
                 self.look_soon(stream)
         if beat:
-            # This is also for outages and stops: without heartbeats, clients reconnect.
+            # Outages and stops have heartbeats, too: without them, clients reconnect.
             stream.write_heartbeat()
 
     async def _read(self, stream: Push) -> Batch:

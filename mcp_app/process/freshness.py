@@ -86,6 +86,8 @@ class FreshnessGate:
 
     async def wait_until_fresh(self, arrived: float) -> None:
         """Wait until the caches are fresh for the request; raise `Unavailable`."""
+        # After `_trusted_until`, other processes do not wait for this one to check, so
+        # only a check that began after the request arrived is new enough.
         moment = arrived - FRESHNESS if arrived < self._trusted_until else arrived
         await self._checked_since(
             max(moment, self._stale_since), self._failed > arrived - RETRY
@@ -105,7 +107,7 @@ class FreshnessGate:
             self._start_check()
 
     def trust(self, until: float) -> None:
-        """Set until when others wait for this process; later each request checks."""
+        """Set until when other processes wait for ours; later each request checks."""
         self._trusted_until = until
         self._reckon()
 
@@ -222,6 +224,7 @@ async def _end_and_answer_calls(process: Process, change_set: ChangeSet) -> None
     ends = {changes.CALL_CANCELLED: End.CANCELLED, changes.CALL_STOPPED: End.STOPPED}
     for kind, end in ends.items():
         for ref in change_set.refs_of_kind(kind):
+            # The ref has the key of the session and the digest of the request's id.
             session, _, key = ref.partition(":")
             for run in list(process.sessions.running_requests(session)):
                 if request_key(run.request.id) == key:

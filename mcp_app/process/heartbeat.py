@@ -40,7 +40,7 @@ FRESHNESS: Final = "freshness"
 
 
 class Health:
-    """Checks through the gate, as each request does; used on the loop only."""
+    """Finds out whether this process can serve requests; used on the loop only."""
 
     def __init__(
         self, gate: FreshnessGate, writes: Callable[[], Awaitable[None]]
@@ -89,6 +89,7 @@ DELETION_TIMEOUT_S = 2.0
 def resident_bytes() -> int:
     """Return the memory of this process in bytes, 0 if the system does not tell."""
     try:
+        # The second number counts the pages in memory.
         pages = Path("/proc/self/statm").read_text("ascii").split()[1]
     except OSError:
         return 0
@@ -119,6 +120,7 @@ class Heartbeat:
         self._steady_since = NEVER
         self._failed = False
         self._silent = False
+        """Whether the last report was refused, and the log already says so."""
         self._stopped = False
 
     @property

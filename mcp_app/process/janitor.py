@@ -78,8 +78,8 @@ class Janitor:
     async def remove_expired(self) -> None:
         """Remove all expired rows by portions: the writer has other work, too."""
         try:
-            for each in all_expired_rows(self._limits):
-                while await writer.run(each.remove) is not None:
+            for expired in all_expired_rows(self._limits):
+                while await writer.run(expired.remove) is not None:
                     continue
         except (DatabaseError, Unavailable) as error:
             reason = error.__cause__ or error

@@ -73,7 +73,7 @@ async def drain_process(process: Process, patience: float, end: End) -> None:
 
     def is_at_work() -> bool:
         # A client that is connected here may have a call that has just begun elsewhere.
-        # When this process is gone, other processes close its session.
+        # When this process is gone, other processes close the client's session.
         waited_for = process.sse_reader.has_work_until(looks)
         return bool(
             process.running
@@ -205,13 +205,14 @@ class _Drain:
             if isinstance(earlier, _Drain):
                 # The handler of an older loop, or of the parent before a fork.
                 previous = earlier.detach_handler(number)
+            # None stands for a handler that C code has installed.
             if previous not in (signal.SIG_IGN, None):
                 self._previous[number] = previous
                 signal.signal(number, self.handle_signal)
                 # System calls in the middle of C code are restarted, not interrupted.
                 signal.siginterrupt(number, False)
         descriptor = signal.set_wakeup_fd(-1)
-        # Without one, the loop handles no signals itself.
+        # Without a descriptor, the loop handles no signals itself.
         if descriptor != -1:
             self._wakeups = _Wakeups(
                 self._process.loop, descriptor, self._defers_signal

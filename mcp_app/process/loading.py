@@ -142,6 +142,7 @@ class Catalogs:
                 if kind in refs:
                     refs[kind].add(ref)
         if all_rows:
+            # "*" stands for every row of a kind.
             refs = {kind: {"*"} for kind in refs}
         # Only `_load_rows` can still fail, and it reads before it changes anything.
         places = self._load_rows({kind: each for kind, each in refs.items() if each})
@@ -192,7 +193,7 @@ class Catalogs:
         new_offers = {
             each.key: self._offer_of_row(each, changed[each.key])
             for each in row_loader.load_rows(
-                [key for key, now in changed.items() if now is not None]
+                [key for key, version in changed.items() if version is not None]
             )
         }
         if not old_offers and not new_offers:
@@ -262,9 +263,9 @@ class Catalogs:
         kind = self._kinds.get(each.kind)
         if kind is None:
             raise KindError(f"There is no kind {each.kind!r}.")
-        run = kind.definition_runnable(each.definition, each.config, each.uploads)
+        runnable = kind.definition_runnable(each.definition, each.config, each.uploads)
         _, make = _LISTS[type(each.definition)]
-        entry = make(each.definition, run)
+        entry = make(each.definition, runnable)
         entry.version, entry.key = each.version, each.key
         entry.completers = completers_of(each.definition, self._registry)
         return entry

@@ -123,9 +123,9 @@ class Queues:
         else:
             self._filled.discard(queue)
         # Spare a stream that begins to wait only now: its reader may still read.
-        began = {queue} if queue.waiting == change else set()
+        spared = {queue} if queue.waiting == change else set()
         while self._waiting > self._max_bytes:
-            queues = self._filled - began or self._filled
+            queues = self._filled - spared or self._filled
             max(queues, key=lambda each: each.waiting).give_up()
 
 
@@ -209,7 +209,7 @@ class Uploads:
         totals: Counter[Owner] = Counter()
         for task, size in self._sizes.items():
             totals[self._owner_of_task(task)] += size
-        owners = [total for total in totals if total.stranger] or list(totals)
+        owners = [owner for owner in totals if owner.stranger] or list(totals)
         owner = max(owners, key=totals.__getitem__)
         return next(each for each in self._sizes if self._owner_of_task(each) == owner)
 
@@ -237,9 +237,10 @@ class Uploads:
         `limit`, or all people more than `limit`.  A first body always has room.
         """
         group = STRANGER if owner.stranger else owner
-        people = self._unread.total() - self._unread[STRANGER]
+        people_bytes = self._unread.total() - self._unread[STRANGER]
         if self._unread[group] and (
-            self._unread[group] + size > self._limit // 2 or people + size > self._limit
+            self._unread[group] + size > self._limit // 2
+            or people_bytes + size > self._limit
         ):
             raise NoRoom
         self._unread[group] += size

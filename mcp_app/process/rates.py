@@ -44,6 +44,7 @@ class Bucket:
         self.count = 0
         """Calls since `HotKeys` last counted them, with the refused ones."""
         self.turn = 0
+        """The turn of its `Buckets` in which it was last used."""
         self.set_rate(interval, room)
 
     def set_rate(self, interval: float, room: float) -> None:
@@ -52,6 +53,7 @@ class Bucket:
         self.set_share(1.0)
 
     def set_share(self, share: float) -> None:
+        """Allow this process a share of the rate: 1.0 is all of it."""
         self.cost = self.interval / share
         """Seconds that a call takes out of the bucket."""
         # There is room for one call, even if the share of the burst is smaller.
@@ -65,8 +67,10 @@ class Buckets:
         """If `common` is given, keys for which there is no room share its bucket."""
         self._new: dict[Hashable, Bucket] = {}
         self._old: dict[Hashable, Bucket] = {}
+        """The buckets of the turn before, which were not used in this one."""
         self._common = common
         self.turn = 0
+        """How many turns have begun; a turn lasts about a minute."""
         self.turns_at = -math.inf
 
     def __len__(self) -> int:
@@ -83,7 +87,7 @@ class Buckets:
             if self._common is None:
                 self._start_turn(now)
             else:
-                # Each rate has its own, because its content means other calls.
+                # Each rate has a common bucket, because its content means other calls.
                 key = self._common, interval, room
                 bucket = self._new.get(key)
         if bucket is None:
@@ -155,7 +159,7 @@ class Rates:
             )
 
     def note_requests(self, person: str) -> bool:
-        """Charge for a message that is never refused; return whether it fits."""
+        """Charge for a message that is never refused; return whether there was room."""
         if not self.on or not person:
             return True
         now = self._clock()
@@ -195,11 +199,11 @@ class Rates:
         """Charge both buckets; take nothing and return False if one has no room."""
         request, tool = charge.request, charge.tool
         with self._lock:
-            first = (request.full if request.full > now else now) + request.cost
-            second = (tool.full if tool.full > now else now) + tool.cost
-            if first - now > request.room or second - now > tool.room:
+            request_full = (request.full if request.full > now else now) + request.cost
+            tool_full = (tool.full if tool.full > now else now) + tool.cost
+            if request_full - now > request.room or tool_full - now > tool.room:
                 return False
-            request.full, tool.full = first, second
+            request.full, tool.full = request_full, tool_full
             if not request.count:
                 self._used(request)
             if not tool.count:

@@ -61,7 +61,7 @@ class Revocation:
             for listener in list(self._listeners):
                 if await self._is_shut_out(listener.server, listener.principal):
                     listener.end()
-            # Other calls are over before long.
+            # Check the runs of tasks only: other calls are over before long.
             for call in [each for each in self._running if each.request.task]:
                 slug = call.request.catalog.server.slug
                 tool = call.request.params["name"]
@@ -85,6 +85,7 @@ class Revocation:
         """Whether a principal has lost access to a server, or to one of its tools."""
         catalog = self._catalogs.by_slug.get(slug)
         if catalog is None:
+            # Without its server a call has lost its tool; a stream may stay open.
             return bool(tool)
         needed, entry = [catalog.server.demands], catalog.tools.get(tool)
         if entry is not None:
@@ -101,6 +102,7 @@ class Revocation:
         return {slug: each.server.access for slug, each in catalogs.items()}
 
     def close_after_access_change(self, before: Mapping[str, tuple[str, ...]]) -> None:
+        """End the streams of servers whose access rules are not as `before`."""
         now = self.access_by_server()
         for listener in self._listeners:
             slug = listener.server

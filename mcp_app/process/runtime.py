@@ -101,6 +101,7 @@ logger = logging.getLogger("mcp_app.process")
 Value = TypeVar("Value")
 
 LOOK_S = 1.0
+"""Seconds between two searches for statements that hang."""
 
 
 class Process:
@@ -119,6 +120,7 @@ class Process:
     serves = False
     """Whether requests came to it; a process that only runs queued tasks may end."""
     _away = False
+    """Whether the last check has failed or still runs."""
 
     def __init__(self, registry: Registry = mcp) -> None:
         self.stopping, self.generation = False, 0
@@ -127,7 +129,7 @@ class Process:
         self.lenient, self.registry = mcp_settings.is_lenient, registry
         self.limits = limits = mcp_settings.limits
         self.read_limits = ReadLimits(limits.depth, limits.nodes)
-        # Bodies up to this size are parsed on the loop without a closer look.
+        # Bodies up to this size are parsed on the loop: a node has two bytes at least.
         self.inline_bytes = min(limits.parse_in_thread, 2 * limits.nodes_in_thread)
         self.listeners, self.questions = Listeners(), OpenQuestions()
         self.rights = RightsCache(registry.rules)
@@ -525,6 +527,7 @@ def _build_tracing() -> Tracing | None:
 
 
 def _replace_threads() -> None:
+    """Let other threads work in place of those that a hanging check waits for."""
     checks.replace_hanging()
     for pool in (reader, lookups, writer):
         pool.replace_hanging(TIMEOUT / 2)

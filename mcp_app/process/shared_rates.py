@@ -51,6 +51,7 @@ WRITE_S: Final = 1.0
 TICK_S: Final = 0.25
 VERSION: Final = 1
 GREATEST: Final = 1e6
+"""The greatest demand (calls a second) that is believed."""
 
 
 class HotKeys:
@@ -80,7 +81,7 @@ class HotKeys:
         return len(self._used) == 1
 
     def is_rising(self, now: float, living: int) -> bool:
-        """Whether a key has become hot since the last count, or much hotter."""
+        """Whether a key became hot since the last count, or at least twice as hot."""
         seconds = max(now - self._counted, TICK_S)
         return any(
             bucket.count >= max(3, 2 * seconds * self._demand.get(bucket, 0.0))
@@ -124,8 +125,8 @@ class HotKeys:
         if bucket in self.hot:
             # Else a key near the limit would turn cold at times and get its full rate.
             fewest /= LASTING
-        recent = self._sums[bucket] >= fewest
-        return recent and self._demand[bucket] * WINDOW_S >= fewest
+        has_enough_calls = self._sums[bucket] >= fewest
+        return has_enough_calls and self._demand[bucket] * WINDOW_S >= fewest
 
     def demand_text(self) -> str:
         """Return the demand of the hottest keys, as the row stores it."""
@@ -145,13 +146,13 @@ class HotKeys:
         for bucket in self.hot:
             demand = self._demand[bucket]
             total = demand + peer_demand[self._hashed_name(bucket)]
-            budgets = total * bucket.interval
-            if budgets <= 1 or total == demand:
+            times_rate = total * bucket.interval
+            if times_rate <= 1 or total == demand:
                 # Below the rate, no process needs to limit the key.
                 bucket.set_share(1.0)
                 continue
             share = demand / total * (1 - LEFT)
-            if budgets <= UNSURE:
+            if times_rate <= UNSURE:
                 # A client may have moved here, and its old process still counts it.
                 share = max(share, bucket.interval / bucket.cost / 2)
             bucket.set_share(max(min_share, share))
@@ -181,9 +182,9 @@ def demand_of(text: str) -> Mapping[str, float]:
 
 def _fewest_calls(bucket: Bucket, living: int) -> float:
     """Return how many calls make a key hot: the more processes, the fewer calls."""
-    whole = WINDOW_S / bucket.interval
+    calls_at_rate = WINDOW_S / bucket.interval
     fewest = FEWEST if living <= FEW else REPEATED
-    return max(fewest, math.ceil(whole / PART / living))
+    return max(fewest, math.ceil(calls_at_rate / PART / living))
 
 
 class SharedRates:

@@ -46,7 +46,7 @@ def ending_of_error(error: ProtocolError) -> dict[str, str]:
 
 
 class TaskCall:
-    """One run of a task: a `TaskRun` of its request, and what waits for its end."""
+    """One run of a task: a `TaskRun` for its request, a `Waiting` for its answer."""
 
     def __init__(self, owner: str, record: TaskRecord) -> None:
         self.record = record
@@ -80,9 +80,9 @@ class TaskCall:
             self.parked = needed
             raise
         # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
-        fails = ending.outcome is not Outcome.ANSWERED
-        failed = run.request.revision.task_requests and fails
-        status = FAILED if failed else COMPLETED
+        is_error = ending.outcome is not Outcome.ANSWERED
+        ends_as_failed = run.request.revision.task_requests and is_error
+        status = FAILED if ends_as_failed else COMPLETED
         self.ending = {"status": status, "result": result.decode()}
         return result, ending
 
@@ -94,7 +94,7 @@ class TaskCall:
             self.done.set()
 
     def ending_of_answer(self, run: Run, body: bytes) -> dict[str, str]:
-        """Return the columns for an answer that is an error; none if it goes on."""
+        """Return the columns for an answer that is an error; none if a run follows."""
         if self.parked is not None:
             return {}
         if run.end is End.SHUT_DOWN:
@@ -156,6 +156,6 @@ class TaskCall:
 
     def finished(self, task: asyncio.Task[Response]) -> None:
         if task.cancelled() or task.exception() is not None:
-            # The loop ends; the row still names its owner.
+            # The loop ends, and can store nothing; the row still names its owner.
             self.is_abandoned = True
         self.done.set()

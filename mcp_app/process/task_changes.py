@@ -64,11 +64,11 @@ class TaskChanges:
         try:
             while True:
                 later = await self.find(record.public_id)
-                rest_s = until - time.monotonic()
-                if later is None or later != record or rest_s <= 0:
+                remaining_s = until - time.monotonic()
+                if later is None or later != record or remaining_s <= 0:
                     return later
                 try:
-                    async with asyncio.timeout(min(rest_s, LOOK_S)):
+                    async with asyncio.timeout(min(remaining_s, LOOK_S)):
                         await event.wait()
                 except TimeoutError:
                     continue

@@ -77,6 +77,7 @@ class TaskRunner:
         self.listen = self._changes.listen
         self._is_claiming = self._claims_again = False
         self._unknown: set[int] = set()
+        """Tasks that were ours in their rows, but not run, at the last heartbeat."""
 
     def __len__(self) -> int:
         return self._busy.total()
@@ -87,7 +88,7 @@ class TaskRunner:
         return self._places
 
     def offer_places(self, places: int, *, claims: bool = True) -> None:
-        """Run up to `places` tasks at a time; with `claims`, also tasks of others."""
+        """Run up to `places` tasks at once; with `claims`, those of all processes."""
         self._places, self._claims = places, claims
 
     # -- for the handlers of requests (`server.ports.Tasks`) ----------------------
@@ -208,8 +209,8 @@ class TaskRunner:
     def _may_begin(self, new: NewTask) -> bool:
         if new.status in UNDECIDED:
             return False
-        whose = {new.person, STRANGERS if is_stranger(new.person) else new.person}
-        return self._has_place and self._full_persons().isdisjoint(whose)
+        keys = {new.person, STRANGERS if is_stranger(new.person) else new.person}
+        return self._has_place and self._full_persons().isdisjoint(keys)
 
     @property
     def _catalogs(self) -> Iterable[Catalog]:
@@ -264,7 +265,7 @@ class TaskRunner:
 
         Raise `Unavailable` if the database is away.
         """
-        # From now on this process does not rest.
+        # A place in use keeps an idle process from ending (`process.current`).
         self._busy[""] += 1
         try:
             await self._process.gate.wait_until_fresh(time.monotonic())
@@ -328,6 +329,7 @@ class TaskRunner:
         except asyncio.CancelledError:
             if run.end is None:
                 raise
+            # `Run.stop` has cancelled this task, which may now end as usual.
             task = asyncio.current_task()
             assert task is not None  # noqa: S101 - a coroutine runs in one
             task.uncancel()

@@ -31,9 +31,9 @@ class Ticker:
         process.sse_reader.poll_soon()
         is_open = process.listeners or process.running
         if self._answering is None and (is_open or process.event_delivery.is_looking):
-            delay = process.gate.seconds_since_check()
+            age_s = process.gate.seconds_since_check()
             self._answering = process.loop.call_later(
-                max(0.0, FRESHNESS / 2 - delay), self._answer_ring
+                max(0.0, FRESHNESS / 2 - age_s), self._answer_ring
             )
 
     def _answer_ring(self) -> None:

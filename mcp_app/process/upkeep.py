@@ -51,6 +51,7 @@ class Upkeep:
         self._sse_sessions = sse_sessions
         self._steady = steady
         self._alerts_at = time.monotonic()
+        # A thread that was never started is not alive.
         self._sender = threading.Thread()
 
     async def maintain_rows(self) -> None:
@@ -82,6 +83,7 @@ class Upkeep:
             await log_writer.run(end_own_streams, self._row.id, unknown)
 
     async def end_orphans(self) -> None:
+        """End the streams and sessions of dead processes, and release their tasks."""
         dead = self._peers.orphaning()
         if dead and self._steady():
             await log_writer.run(claim_orphans, self._row.id, dead)

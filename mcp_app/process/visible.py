@@ -74,8 +74,8 @@ def _visible_of_catalog(catalog: Catalog, rights: Rights) -> Visible | None:
         return None
 
     def allowed_definitions(name: str) -> list[Any]:
-        entries = (each.definition for each in catalog.offered[name])
-        return [entry for entry in entries if rights.meets_demands(entry.demands)]
+        definitions = (entry.definition for entry in catalog.offered[name])
+        return [each for each in definitions if rights.meets_demands(each.demands)]
 
     return Visible(
         tools=allowed_definitions("tools"),

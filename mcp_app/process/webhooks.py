@@ -48,10 +48,10 @@ class WebhookStore:
         self, callback: Callback, new: NewWebhook
     ) -> Stored | Refusal | str:
         """Store a subscription; else return our limit, or what the receiver said."""
-        standing = await reader.run(rows.find_standing, new, self._limits)
-        if isinstance(standing, Refusal):
-            return standing
-        if not (callback.trusted or standing):
+        agreed = await reader.run(rows.find_standing, new, self._limits)
+        if isinstance(agreed, Refusal):
+            return agreed
+        if not (callback.trusted or agreed):
             if error := self._count_challenge(callback.host, new.person):
                 return error
             if reason := await self._ask_receiver(callback, new):
@@ -82,8 +82,8 @@ class WebhookStore:
                 answer = await self.callbacks.post_message(callback, headers, body)
         except TimeoutError:
             return TIMEOUT
-        standing = hmac.compare_digest(_echo_of(answer.body), challenge.encode())
-        return answer.error or ("" if standing else CHALLENGE_FAILED)
+        is_echoed = hmac.compare_digest(_echo_of(answer.body), challenge.encode())
+        return answer.error or ("" if is_echoed else CHALLENGE_FAILED)
 
     async def end(self, public_id: str) -> bool:
         return await writer.run(rows.end_webhook, public_id)
