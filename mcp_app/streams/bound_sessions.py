@@ -37,8 +37,8 @@ from mcp_app.streams.session_store import HANDSHAKE_S, SessionStore
 # -- in memory -------------------------------------------------------------------------
 # A session that lasts as long as its connection (stdio), and has no row.
 #
-# The rows of this process tell other processes what it watches, so that changes get
-# their numbers.
+# Rows tell other processes which resources this one watches: compaction gives a
+# number to no others.
 
 
 class MemorySessions:
@@ -75,11 +75,11 @@ class MemorySessions:
 
     async def wait_for_handshake(self, session: OpenSession) -> None:
         """Wait a limited time until the client has finished the handshake."""
-        rest_s = session.created + HANDSHAKE_S - time.monotonic()
-        if not session.initialized and rest_s > 0:
+        remaining_s = session.created + HANDSHAKE_S - time.monotonic()
+        if not session.initialized and remaining_s > 0:
             waiting = asyncio.ensure_future(self._ready.wait())
             try:
-                await asyncio.wait([waiting], timeout=rest_s)
+                await asyncio.wait([waiting], timeout=remaining_s)
             finally:
                 waiting.cancel()
 
@@ -178,7 +178,7 @@ class SseSessions:
     async def find(
         self, session_id: str, principal: Principal, server: str
     ) -> OpenSession:
-        """Return the caller's own session; otherwise 404 without a reason."""
+        """Return the caller's own session; else raise 404 without a reason."""
         session = await self._sessions.find(
             session_id, principal, server, with_stream=True
         )

@@ -117,13 +117,14 @@ def of_the_dead(column: str, dead: Mapping[str, int | None]) -> Q:
     `dead` has `seen_ms` of their rows, None for no row.  A process that has renewed its
     row since then is excluded, and keeps what it has.
     """
+    # No row has this key, so the condition begins with nothing.
     silent = Q(pk=None)
     for key, heartbeat_ms in dead.items():
         if heartbeat_ms is not None:
             silent |= Q(pk=key, seen_ms=heartbeat_ms)
-    without = [key for key, heartbeat_ms in dead.items() if heartbeat_ms is None]
+    rowless_keys = [key for key, heartbeat_ms in dead.items() if heartbeat_ms is None]
     rows = Worker.objects.filter(silent).values("pk")
-    without_row = Q(**{f"{column}__in": without})
+    without_row = Q(**{f"{column}__in": rowless_keys})
     with_row = Q(**{f"{column}__in": Worker.objects.values("pk")})
     return Q(**{f"{column}__in": rows}) | (without_row & ~with_row)
 

@@ -35,6 +35,7 @@ STATE: Final = (
     *("active", "truncated", "failed_since_ms", "last_ok_ms", "last_error", "sent"),
     *("last_status", "by_event"),
 )
+"""The columns in `Claim.state`."""
 
 
 class Retry(NamedTuple):
@@ -56,7 +57,7 @@ def watermark(position: int, retries: Sequence[Retry]) -> int:
 
 
 class Pace:
-    """How often a subscription is posted to: a bucket, stored as when it is full."""
+    """How often a subscription is posted to; a row stores when its bucket is full."""
 
     def __init__(self, limits: Limits) -> None:
         self.interval_ms = MINUTE_MS // limits.event_rate if limits.rates else 0
@@ -139,12 +140,13 @@ class Claim:
     def list_delivery(self, number: int, error: str, **details: Any) -> None:
         """List an event by its last delivery; failed ones stay listed the longest."""
         recent = {each["number"]: each for each in self._recent}
-        before = recent.pop(number, {"event": "", "status": 0, "line": ""})
+        earlier = recent.pop(number, {"event": "", "status": 0, "line": ""})
         if len(recent) >= MAX_RECENT:
+            # `min` finds the oldest that did not fail, or else the oldest.
             recent.pop(min(recent, key=lambda key: bool(recent[key]["error"])))
-        now = {"number": number, "at_ms": self.now_ms, "error": error, **details}
-        key = f"{number}.{now['at_ms']}"
-        self._recent = [*recent.values(), {**before, **now, "key": key}]
+        latest = {"number": number, "at_ms": self.now_ms, "error": error, **details}
+        key = f"{number}.{latest['at_ms']}"
+        self._recent = [*recent.values(), {**earlier, **latest, "key": key}]
 
     def note_state(self, error: str, status: int = 0) -> None:
         """Note how the receiver answers."""
@@ -173,6 +175,7 @@ class Claim:
             for name, value in self.state.items()
             if value != self._stored[name]
         }
+        # `paced_ms` keeps new events back until `hold_ms`, and `due_ms` the retries.
         return {
             **changes,
             "position": self.position,
@@ -207,6 +210,7 @@ def deliver_again(row: EventSubscription, key: str) -> str | None:
 
     An event that was given up gets one more attempt.
     """
+    # A retry is stored as number, attempts and time: with the time 0 it is due.
     retries = {each[0]: each for each in read_json(row.retries)}
     recent = {each["key"]: each for each in read_json(row.recent)}
     delivery = recent.get(key, {"error": ""})
@@ -231,9 +235,10 @@ def claim_subscriptions(
 ) -> list[Claim]:
     """Give a worker subscriptions that are due or have news, longest waiting first.
 
-    `last` has the last number of each topic, `owner` is new for each claim.  `busy` is
-    that of `EventSubscriptionQuerySet.claim`.
+    `last` has the last number of each topic, `owner` is new for each claim.  `busy` has
+    the number of running deliveries of each person.
     """
+    # No row has this key, so the condition begins with nothing.
     new = Q(pk=None)
     for topic, number in last.items():
         new |= Q(topic=topic, position__lt=number)

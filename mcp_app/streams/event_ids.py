@@ -29,8 +29,9 @@ from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.streams.log_writer import StreamFenced
 
 _PART = 9
-"""Random bytes, and as many of the mark: twelve characters each."""
+"""Bytes of chance, and as many of the mark: twelve characters each in base64."""
 _DRAWN = 256
+"""How many ids get their chance from one call of the kernel."""
 _COUNT = r"(0|[1-9][0-9]{0,17})"
 # `int()` would take other digits, blanks and underscores.
 _EVENT_ID = re.compile(
@@ -76,8 +77,8 @@ def of_request(event_id: str, session: str) -> tuple[str, int] | None:
 
 
 def _is_of_session(public_id: str, session: str) -> bool:
-    whole = urlsafe_b64decode(public_id)
-    return hmac.compare_digest(whole[_PART:], _session_mark(session, whole[:_PART]))
+    decoded = urlsafe_b64decode(public_id)
+    return hmac.compare_digest(decoded[_PART:], _session_mark(session, decoded[:_PART]))
 
 
 def wrong_event_id() -> InvalidRequest:

@@ -40,6 +40,7 @@ _SAME: Final = (
     *("public_id", "server", "event_type", "topic", "principal", "person", "caller"),
     *("arguments", "host"),
 )
+"""Columns that take the value of the same name from `NewWebhook`."""
 
 
 Stored: TypeAlias = tuple[Webhook, Webhook | None]
@@ -118,6 +119,7 @@ def store_webhook(
 def _store_once(
     new: NewWebhook, end_ms: int | None, limits: Limits
 ) -> Stored | Refusal | None:
+    """Store a subscription; return None if another request was quicker."""
     rows, now = _current_rows(), NowMilliseconds()
     matches = rows.filter(public_id=new.public_id)
     row, live = matches.first(), matches.living().first()
@@ -142,6 +144,7 @@ def _store_once(
     else:
         before = record_of(live)
         values |= {**REFRESH, "due_ms": now}
+        # The old secret stays valid for a while; "" stands for one we cannot open.
         if before.secret not in ("", new.secret):
             values |= {"old_secret": live.secret, "old_until_ms": now + OVERLAP_MS}
     if row is None:

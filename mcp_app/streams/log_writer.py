@@ -101,8 +101,8 @@ class Batch:
     tried: bool = False
     """Whether a commit was started whose outcome is not known."""
     broke: bool = False
-    """Whether a failed commit may still take effect: the server may not know that we
-    left."""
+    """Whether a failed commit may still take effect: the server may not have noticed
+    that the connection was cut."""
     results: list[Result] = field(default_factory=list)
     parts: Sequence[Batch] = ()
     """One batch for each gain, if the database refuses one of them."""
@@ -132,11 +132,11 @@ def _write_parts(parts: Sequence[Batch]) -> list[Result]:
     """Write the parts one by one; a part that fails by itself stops no other."""
     broken = None
     for part in parts:
-        refused = part.refused
+        refused_before = part.refused
         try:
             write(part)
         except DatabaseError as error:
-            if part.refused == refused or not is_outage(error):
+            if part.refused == refused_before or not is_outage(error):
                 raise
             broken = error
     if broken is not None:
@@ -169,6 +169,7 @@ def _written(batch: Batch) -> list[Result]:
     using = router.db_for_write(Stream)
     beside = any(gain.beside for gain in batch.gains)
     if is_one_statement(connections[using]) and not beside:
+        # Such a statement commits itself, so this comes first.
         batch.tried = True
         return _append_gains(using, batch)
     with own_transaction(using):

@@ -1,4 +1,4 @@
-"""Occurrences: numbered, read, forgotten; all of it blocks."""
+"""The rows of events: they get numbers, are read and forgotten; all of it blocks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def load_state(topics: Set[str], since: int) -> OutboxState:
     """
     number_occurrences()
     rows = _current_rows()
-    # The counter first: what it counts is visible from now on.
+    # Read the counter first: what it counts is visible from now on.
     counter = _counter()
     has_more = rows.filter(number=None).exists()
     visible = rows.filter(number__lte=counter.value).order_by()
@@ -133,8 +133,8 @@ def expired_occurrences(limits: Limits) -> list[ExpiredRows]:
     def excess() -> OccurrenceQuerySet:
         # Rows are counted: after `mcp_restored`, numbers have a wide gap.
         numbers = numbered.order_by("-number").values_list("number", flat=True)
-        first = numbers[limits.events_rows : limits.events_rows + 1]
-        return numbered.filter(number__lte=next(iter(first), 0))
+        beyond_limit = numbers[limits.events_rows : limits.events_rows + 1]
+        return numbered.filter(number__lte=next(iter(beyond_limit), 0))
 
     return [
         ExpiredRows("events", old.count, lambda: old.forget() or None),

@@ -185,8 +185,9 @@ def insert(new: list[NewSession]) -> dict[NewSession, Rows]:
     for each, row in zip(new, rows, strict=True):
         each.session.pk = row.pk
         each.session.created = each.session.last_used = time.monotonic()
-    first = {each.session.principal_key: each for each in reversed(new)}
-    surplus = {each: _surplus_sessions(each) for each in first.values()}
+    # One session of each principal, so that its surplus is looked up once.
+    one_each = {each.session.principal_key: each for each in reversed(new)}
+    surplus = {each: _surplus_sessions(each) for each in one_each.values()}
     digests = {digest for rows in surplus.values() for digest in rows.values()}
     for each in new:
         each.session.closed = each.session.digest in digests
@@ -215,11 +216,12 @@ def _surplus_sessions(new: NewSession) -> Rows:
         return {}
     rows = Session.objects.current()
     if new.anonymous:
+        # The new session, which is excluded, needs one of the places.
         strangers = rows.anonymous().filter(holder="").exclude(pk=new.session.pk)
         return _surplus_of_strangers(strangers, max(1, new.max_sessions - 1))
     of_principal = rows.filter(principal_key=new.session.principal_key)
-    idle = of_principal.order_by("-seen_ms", "-pk")[new.max_sessions :]
-    return dict(idle.values_list("pk", "digest"))
+    least_recent = of_principal.order_by("-seen_ms", "-pk")[new.max_sessions :]
+    return dict(least_recent.values_list("pk", "digest"))
 
 
 def _surplus_of_strangers(sessions: SessionQuerySet, limit: int) -> Rows:
@@ -234,8 +236,8 @@ def _surplus_of_strangers(sessions: SessionQuerySet, limit: int) -> Rows:
     digests = dict(rows.values_list("pk", "digest"))
     if len(digests) < surplus:
         used = sessions.exclude(UNUSED).order_by("seen_ms", "pk")
-        rest = used[: surplus - len(digests)]
-        digests |= dict(rest.values_list("pk", "digest"))
+        surplus_used = used[: surplus - len(digests)]
+        digests |= dict(surplus_used.values_list("pk", "digest"))
     return digests
 
 

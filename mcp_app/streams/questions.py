@@ -121,13 +121,15 @@ class OpenQuestions:
             return AnswerStatus.UNKNOWN if waits is None else AnswerStatus.LATE
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
-        first = await self._answers.load_value(Answer(key, text, tell=not waits_here))
-        if first and waits_here:
-            self._resolve_all({name: first})
+        stored_text = await self._answers.load_value(
+            Answer(key, text, tell=not waits_here)
+        )
+        if stored_text and waits_here:
+            self._resolve_all({name: stored_text})
         self._coming -= Counter({name: waits_here})
-        if first is None:
+        if stored_text is None:
             return AnswerStatus.UNKNOWN
-        return AnswerStatus.FIRST if first == text else AnswerStatus.LATE
+        return AnswerStatus.FIRST if stored_text == text else AnswerStatus.LATE
 
     async def resolve_stored(self, identifiers: Collection[str]) -> None:
         """Resolve the questions that wait here with their stored answers.
@@ -180,7 +182,7 @@ def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
 
 
 def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
-    """Store first answers; return the answer of each question, "" after its call."""
+    """Store first answers; return the one that counts, "" after the call is over."""
     firsts: dict[QuestionKey, Answer] = {}
     for answer in answers:
         firsts.setdefault(answer.question, answer)

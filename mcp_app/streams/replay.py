@@ -148,6 +148,7 @@ class Followers:
         places, began = list(self._places), time.monotonic()
         try:
             heads = await reader.run(_heads, [place.key for place in places])
+            # A `Head` has the state at 1, the owner at 2 and its heartbeat at 3.
             owners = {each[2]: each[3] for each in heads.values() if each[1] == OPEN}
             if self._peers.observe_open_streams(owners, began):
                 await self._orphaned()

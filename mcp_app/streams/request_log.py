@@ -93,10 +93,13 @@ class OwnedStream:
         self.queued_bytes = 0
         """How many bytes are not committed yet."""
         self._appended = 0
+        """How many messages were queued so far."""
         self._committed = 0
         self._erasers: list[tuple[int, Erase]] = []
         self._withdrawn = False
+        """Whether the request did not start, and the row must be deleted."""
         self._refused = False
+        """Whether an error message was queued in place of refused messages."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.public_id = new.public_id
         self.requests = new.requests
@@ -248,6 +251,7 @@ class OwnedStream:
 
     def _drop_queued(self, error: Exception) -> None:
         self._clear_queue()
+        # Keep the erasers of messages that are committed: each begins with a number.
         self._erasers = [eraser for eraser in self._erasers if eraser[0] <= self.seq]
         for _, waiting in self._waiting:
             if not waiting.done():
@@ -345,7 +349,7 @@ class RequestLog:
             self._start_committing()
 
     def unknown_streams(self, public_ids: Iterable[str]) -> list[str]:
-        """Return those of these rows, read before, that no stream here will end."""
+        """Return which ids, read from rows before, belong to no stream here."""
         # This also tries again to delete the rows of requests that did not start.
         if self._later:
             self._unstarted |= self._later
@@ -408,6 +412,7 @@ class RequestLog:
             gain = stream.take_gain(events, size)
             if stream.queued_bytes:
                 self._dirty[stream] = None
+            # A gain without messages still updates a row.
             events -= max(1, len(gain.payloads))
             size -= sum(map(len, gain.payloads))
             yield stream, gain

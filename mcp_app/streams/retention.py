@@ -99,7 +99,7 @@ def _too_large() -> Iterator[Stream]:
     )
     # One message may be larger than the limit.
     large = large.filter(head_seq__gt=F("floor_seq") + 1)
-    # Those of HTTP+SSE are deleted once they are sent, and not before.
+    # Messages of HTTP+SSE are deleted once they are sent, and not before.
     large = large.filter(session__holder="")
     last = 0
     while rows := list(large.filter(pk__gt=last).order_by("pk")[:AT_ONCE]):

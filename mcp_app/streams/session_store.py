@@ -156,7 +156,7 @@ class SessionStore:
         *,
         with_stream: bool = False,
     ) -> OpenSession:
-        """Return the caller's own session; otherwise 404 without a reason."""
+        """Return the caller's own session; else raise 404 without a reason."""
         # Sessions of HTTP+SSE are found at their own address only.
         digest = digest_of(session_id)
         session = self._cached_sessions.get(digest) or await self._load_session(digest)
@@ -387,6 +387,7 @@ class SessionStore:
         self._by_pk[str(session.pk)] = session
         while len(self._cached_sessions) > MAX_SESSIONS:
             digest, oldest = next(iter(self._cached_sessions.items()))
+            # Keep a session in use; the next one to be cached looks at another.
             if oldest.running or oldest.streams:
                 self._cached_sessions.move_to_end(digest)
                 break

@@ -125,6 +125,7 @@ class SseReader:
         self._sessions: dict[int, _SessionMessages] = {}
         self._task: asyncio.Task[None] | None = None
         self._deleting: asyncio.Task[None] | None = None
+        # `_hurried` asks for a poll now, `_empty` says that no session is left.
         self._hurried, self._empty = asyncio.Event(), asyncio.Event()
         self._deleted_at = 0.0
         self._unread = Trouble(logger, "Streams could not be read")
@@ -178,8 +179,8 @@ class SseReader:
             while self._sessions:
                 self._hurried.clear()
                 began = time.monotonic()
-                good = await self._poll_once()
-                await self._rest_after_poll(time.monotonic() - began, succeeded=good)
+                is_read = await self._poll_once()
+                await self._rest_after_poll(time.monotonic() - began, succeeded=is_read)
         finally:
             self._task = None
 

@@ -55,7 +55,7 @@ class StoredSteps:
                 # A locking read sees the commit of the other transaction under every
                 # isolation level.
                 encoded = steps.select_for_update().get(**columns).result.encode()
-        # The same value as later callers get.
+        # Later callers get the value from JSON, so the first one does, too.
         return jsonrpc.read(encoded)  # type: ignore[return-value]
 
 

@@ -109,15 +109,15 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
     """Return why no task may be added for a person now, "" if one may."""
     if new.person and limits.rates:
         of_person = rows.filter(person=new.person)
-        ended = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
-        begun = of_person.still_open().exclude(status__in=UNDECIDED)
+        ended_tasks = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
+        open_tasks = of_person.still_open().exclude(status__in=UNDECIDED)
         max_open, too_many = limits.tasks_per_person, TOO_MANY_OPEN
         if new.status in UNDECIDED:
-            begun = of_person.still_open().filter(status__in=UNDECIDED)
+            open_tasks = of_person.still_open().filter(status__in=UNDECIDED)
             max_open, too_many = limits.approvals_per_person, TOO_MANY_UNDECIDED
         for tasks, limit, refusal in (
-            (begun, max_open, too_many),
-            (ended, limits.ended_tasks_per_person, TOO_MANY_ENDED),
+            (open_tasks, max_open, too_many),
+            (ended_tasks, limits.ended_tasks_per_person, TOO_MANY_ENDED),
         ):
             if (count := tasks.count()) >= limit:
                 return refusal.format(count=count, most=limit)
@@ -160,7 +160,7 @@ def claim_tasks(
     tools: Sequence[str] | None = None,
     full: Collection[str] = (),
 ) -> list[TaskRecord]:
-    """Give a worker the tasks whose turn it is, of tools that it has."""
+    """Give a worker tasks of these tools in turn, but none of the persons `full`."""
     return [_record_of(row) for row in Task.objects.claim(owner, limit, tools, full)]
 
 
@@ -190,7 +190,7 @@ def release_tasks_of_dead(dead: Mapping[str, int | None]) -> int:
 
 
 def release_unknown(pk: int, owner: str) -> bool:
-    """Release a task, in the same way, that a worker owns and does not know."""
+    """Release a task that `owner` has but does not run, as if `owner` had died."""
     return _lose_task(pk, Q(status=Status.WORKING, owner=owner))
 
 
@@ -200,6 +200,7 @@ def _lose_task(pk: int, died: Q) -> bool:
 
 def error_text(message: str) -> str:
     """Return the error, as its row has it, of a task that must not just be repeated."""
+    # JSON-RPC's code of an internal error.
     error = {"code": -32603, "message": message, "data": {"retryable": False}}
     return jsonrpc.write(error).decode()
 
