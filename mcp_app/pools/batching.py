@@ -45,6 +45,7 @@ class Batches(Generic[Key, Value]):
         self._without_value: deque[asyncio.Future[Value | None]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._next = NEVER
+        """When the next statement may begin (monotonic)."""
 
     async def load_value(self, key: Key) -> Value | None:
         """Return the value of a key by work that begins now, None if it has none."""
@@ -71,13 +72,13 @@ class Batches(Generic[Key, Value]):
         while self._waiting:
             if (pause := self._next - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
-            some = dict(islice(self._waiting.items(), KEY_BATCH_SIZE))
-            for key in some:
+            batch = dict(islice(self._waiting.items(), KEY_BATCH_SIZE))
+            for key in batch:
                 del self._waiting[key]
             try:
-                await self._run_batch(some)
+                await self._run_batch(batch)
             except BaseException:
-                _refuse_callers(some, Unavailable("This process is stopping."))
+                _refuse_callers(batch, Unavailable("This process is stopping."))
                 raise
 
     async def _run_batch(
@@ -109,6 +110,7 @@ class Batches(Generic[Key, Value]):
         next statement does not wait for them.
         """
         others = self._without_value
+        # Otherwise a portion is due already, and answers these callers, too.
         is_idle = not others
         for key, future in some.items():
             if key not in values:

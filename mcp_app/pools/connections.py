@@ -34,9 +34,10 @@ LAST_CLOSE_S: Final = 1.0
 REFUSED_S: Final = 10.0
 """Seconds for which the health tells of a connection that could not be opened."""
 _CONNECT: Final = unwrap(BaseDatabaseWrapper.connect).__code__
+"""A traceback with a frame of this code is of a connection that was not opened."""
 
 _refusals = deque[float](maxlen=1)
-"""When a connection could not be opened (monotonic), while none was opened since."""
+"""When a connection last could not be opened; empty once another was opened."""
 _ending: WeakSet[threading.Thread] = WeakSet()
 _thread = threading.local()
 
@@ -71,14 +72,14 @@ def own_connections() -> Iterator[None]:
     So a call does not meet what a view or the site's middleware has left in theirs (a
     tenant, a setting of the database's session), and leaves nothing there itself.
     """
-    theirs = _detach_connections()
+    outer_connections = _detach_connections()
     for each in getattr(_thread, "own", ()):
         connections[each.alias] = each
     try:
         yield
     finally:
         _thread.own = _detach_connections()
-        for each in theirs:
+        for each in outer_connections:
             connections[each.alias] = each
 
 
@@ -108,10 +109,11 @@ def _wait_for_last_close() -> None:
 
 CANCEL_S: Final = 2.0
 DROPPED: Final = struct.pack("ii", 1, 0)
+"""C's `struct linger`: switched on, with 0 seconds for data that is not sent."""
 
 
 class ConnectionKiller(NamedTuple):
-    """The socket of a driver's connection: its descriptor, and the file behind it."""
+    """The socket of a driver's connection: its descriptor, and its inode number."""
 
     wrapper: Any
     driver: Any
@@ -135,12 +137,12 @@ class ConnectionKiller(NamedTuple):
         if not self.is_attached():
             return
         with suppress(OSError):
-            same = os.dup(self.descriptor)
-            # It may be closed at any moment, and its descriptor reused.
-            if os.fstat(same).st_ino != self.file:
-                os.close(same)
+            duplicate = os.dup(self.descriptor)
+            # The socket may be closed at any moment, and its descriptor reused.
+            if os.fstat(duplicate).st_ino != self.file:
+                os.close(duplicate)
                 return
-            with socket.socket(fileno=same) as line:
+            with socket.socket(fileno=duplicate) as line:
                 if line.family in (socket.AF_INET, socket.AF_INET6):
                     # Unsent data must not arrive when the network is back.
                     line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROPPED)
@@ -148,7 +150,7 @@ class ConnectionKiller(NamedTuple):
 
 
 def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
-    """Return whether a connection is to a SQLite file, which waits for no network."""
+    """Return whether a connection is to a SQLite file, which waits for locks alone."""
     return any(
         each.vendor == "sqlite" and each.connection is not None for each in wrappers
     )
@@ -178,7 +180,7 @@ def _start_thread(
 
 
 def _hears_of_cancelling(driver: Any) -> bool:
-    # Older versions cancel in a way that may hang, and then all threads hang.
+    # Older psycopg cancels in a way that may hang, and then all threads hang.
     try:
         from psycopg import capabilities  # noqa: PLC0415 - a site may have no psycopg
 
@@ -191,7 +193,7 @@ def _cancel_and_shut(line: ConnectionKiller) -> None:
     if line.is_attached():
         with suppress(Exception):
             line.driver.cancel_safe(timeout=CANCEL_S)
-    # It may have returned to the pool meanwhile, and belong to another thread.
+    # The connection may have returned to the pool, and belong to another thread.
     line.break_connection()
 
 

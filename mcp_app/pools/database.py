@@ -434,7 +434,7 @@ def _with_connections(function: Callable[[], Value]) -> Value:
 
 
 def _with_open_connections(function: Callable[[], Value]) -> Value:
-    """Call it; if a kept connection is broken, call it once more on a new one."""
+    """Call a function; if a kept connection is broken, call it again on a new one."""
     open_before = [each for each in connections.all() if each.connection is not None]
     try:
         return function()
@@ -453,6 +453,7 @@ reader = DatabaseThreads("mcp-reader", repeatable=True, patience=60.0)
 lookups = DatabaseThreads("mcp-lookups", repeatable=True, patience=30.0)
 """Look-ups of what clients send, such as tokens: strangers may keep them busy."""
 writer = DatabaseThreads("mcp-writer")
+"""All other writes; they are not repeated if their connection is broken."""
 log_writer = DatabaseThreads("mcp-log", repeatable=True)
 """Messages to clients wait for no other statement of ours."""
 call_writer = DatabaseThreads("mcp-calls", repeatable=True)
@@ -462,6 +463,7 @@ authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
 judges = DatabaseThreads("mcp-rules", 2, patience=30.0)
 """Rules of the site: one that hangs delays no authentication."""
 FOR_THE_SITE = (authenticators, judges)
+"""Pools that run functions of the site, whose statements may be traced."""
 POOLS = (
     *(checks, reader, lookups, writer),
     *(log_writer, call_writer, authenticators, judges),
@@ -502,9 +504,10 @@ class Connections:
 
 def connections_of_process(threads: int) -> Connections:
     """Return how many one process may open; `threads` is the setting of that name."""
-    own = sum(each.size for each in POOLS) + THREADS_OF_LOOP
+    for_statements = sum(each.size for each in POOLS) + THREADS_OF_LOOP
     return Connections(
-        own + threads, own + MAX_ABANDONED * len(POOLS) + threads * SUBSTITUTES
+        for_statements + threads,
+        for_statements + MAX_ABANDONED * len(POOLS) + threads * SUBSTITUTES,
     )
 
 

@@ -30,6 +30,7 @@ class LargeWork:
 
     def __init__(self) -> None:
         self._collects = True
+        """Whether garbage is collected: not while a piece of work runs."""
         self._reset_state()
         # A forked child has none of its parent's threads.
         os.register_at_fork(after_in_child=self._reset_state)

@@ -117,6 +117,7 @@ def close_cut() -> None:
 
 
 def close_broken() -> None:
+    """Close the thread's connections that had an error and cannot be used."""
     submit(partial(_close_unusable, _has_met_errors))
 
 

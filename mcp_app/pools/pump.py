@@ -54,6 +54,7 @@ class Pump(Executor):
 
     def wait_for(self, future: Future[Value]) -> Value:
         """Work off the queue until a future is done; return its result."""
+        # None only wakes the loop below.
         future.add_done_callback(lambda _: self._queue.put(None))
         while not future.done():
             work = self._queue.get()

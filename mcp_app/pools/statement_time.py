@@ -50,7 +50,8 @@ def time_limit(alias: str, seconds: float) -> Iterator[None]:
     """Give the statements of the block so many seconds on a database.
 
     Raises `TimeIsUp` at the limit, and for a statement that begins later.  On
-    PostgreSQL the block is a transaction.  Other databases only get no later statement.
+    PostgreSQL the block is a transaction.  On a product that this module does not
+    name, only statements that begin later are refused.
     """
     connection: Any = connections[alias]
     product = connection.vendor
@@ -95,20 +96,20 @@ def _milliseconds(seconds: float) -> int:
 @contextmanager
 def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
     with transaction.atomic(using=connection.alias):
-        before = None
+        outer_limit = None
         if connection.savepoint_ids:
             # Only the end of the outermost transaction would undo the limit.
             with connection.cursor() as cursor:
                 cursor.execute("SHOW statement_timeout")
-                before = cursor.fetchone()[0]
+                outer_limit = cursor.fetchone()[0]
         limit_transaction(connection.alias, clock.seconds_left)
         with connection.execute_wrapper(_limiting_again(connection.alias, clock)):
             yield
-        # After an exception the rollback to the savepoint does this.
-        if before is not None:
+        # After an exception the rollback to the savepoint restores the limit.
+        if outer_limit is not None:
             with connection.cursor() as cursor:
                 cursor.execute(
-                    "SELECT set_config('statement_timeout', %s, true)", [before]
+                    "SELECT set_config('statement_timeout', %s, true)", [outer_limit]
                 )
 
 

@@ -101,11 +101,11 @@ class SharedPlaces:
         self._occupied -= Counter([_share_key(owner)])
         while self._turns.number:
             try:
-                following, turn = self._turns.take_next_item(self._may_enter)
+                next_owner, turn = self._turns.take_next_item(self._may_enter)
             except LookupError:
                 return
             if not turn.done():
-                self._take_place(following)
+                self._take_place(next_owner)
                 turn.set_result(None)
 
     def is_crowded_by(self, owner: Owner) -> bool:

@@ -162,10 +162,10 @@ class UserThreads:
         if self._closed or len(self._uncounted) >= self.ceiling:
             raise self._no_place_error(f"All {self.ceiling} threads for user code")
         if owner.stranger:
-            own = sum(each.owner.stranger for each in self._uncounted)
+            held_threads = sum(each.owner.stranger for each in self._uncounted)
         else:
-            own = sum(each.owner == owner for each in self._uncounted)
-        if own < self.ceiling // 2 or owner == UNKNOWN:
+            held_threads = sum(each.owner == owner for each in self._uncounted)
+        if held_threads < self.ceiling // 2 or owner == UNKNOWN:
             return
         if owner.stranger:
             # No log line: strangers could write as many as they like.
@@ -186,6 +186,7 @@ class UserThreads:
         if owner.stranger and self._strangers >= self.ceiling // 2:
             return False
         counted = begun - len(self._uncounted)
+        # An owner with a running job has no right to a place beyond `size`.
         if counted < self.size or owner in self._running:
             return counted < self.size
         # Many guessed owners may be the same caller: they share one more place.
