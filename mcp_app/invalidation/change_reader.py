@@ -20,6 +20,7 @@ MOST_ROWS = 5_000
 """With more new rows than this, everything counts as changed."""
 
 LISTS_OF_ROWS = {
+    # The lists that a changed row of each kind may alter.
     "tool": ("tools",),
     "resource": ("resources",),
     "resourcetemplate": ("resources",),
@@ -34,6 +35,7 @@ LISTS_OF_ROWS = {
 _ANNOUNCED = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
 _ENDS = {changes.CALL_CANCELLED, changes.CALL_STOPPED}
 _OF_CALLS = _ENDS | {changes.QUESTION, changes.TASK}
+# No stream is told of these.
 _UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.EVENT}
 NO_DEFINITION = _ANNOUNCED | _UNTOLD
 """Changes that name neither a definition nor a server."""
@@ -165,17 +167,20 @@ class ChangeReader:
 
     def read_changes(self) -> ChangeSet:
         """Return the changes since the last ones seen; the first time, everything."""
-        before = self._number
-        result = _CheckResult(before or 0)
+        seen_number = self._number
+        result = _CheckResult(seen_number or 0)
         number, row_ids = result.number, frozenset(result.rows)
         # A smaller number than the last one seen comes from another database.
-        if before is None or before > number:
-            return ChangeSet((), True, before is None, number, row_ids)
-        if before < result.floor or result.is_too_large:
-            ends = _CheckResult(before, only=_ENDS)
+        if seen_number is None or seen_number > number:
+            # The flags are `everything` and `first`.
+            return ChangeSet((), True, seen_number is None, number, row_ids)
+        if seen_number < result.floor or result.is_too_large:
+            ends = _CheckResult(seen_number, only=_ENDS)
             ids = row_ids.union(ends.rows)
-            return ChangeSet(self._new_names(ends, before), True, False, number, ids)
-        new = self._new_names(result, before)
+            return ChangeSet(
+                self._new_names(ends, seen_number), True, False, number, ids
+            )
+        new = self._new_names(result, seen_number)
         return ChangeSet(new, False, False, number, row_ids, result.settled_numbers())
 
     def advance_past(self, change_set: ChangeSet) -> None:
@@ -184,10 +189,11 @@ class ChangeReader:
         self._row_ids = change_set.uncompacted_ids
 
     def _new_names(self, result: _CheckResult, before: int) -> tuple[Name, ...]:
-        """Return what was found and not seen before, each once."""
+        """Return the names in a result that were not seen before, each once."""
         new: dict[Name, None] = {}
         for _, _, previous, kind, ref, folded in result.topics:
             ids = ids_from_text(folded)
+            # Skip a topic if all rows that raised it were seen before compaction.
             if previous > before or not ids or not ids <= self._row_ids:
                 new[kind, ref] = None
         rows = (row for key, row in result.rows.items() if key not in self._row_ids)
@@ -201,6 +207,7 @@ class _CheckResult:
         self, number: int, without: Collection[str] = (), only: Collection[str] = ()
     ) -> None:
         rows = _checked(number, without or only, "IN" if only else "NOT IN")
+        # The columns are source, number, previous, kind, ref and folded (`_CHECK`).
         counter = [row[1:3] for row in rows if row[0] == _COUNTER]
         self.number, self.floor = counter[0] if counter else (0, 0)
         self.rows = {row[1]: row[3:5] for row in rows if row[0] == _CHANGE}

@@ -92,15 +92,16 @@ def record_change(using: str, kind: str, ref: str) -> None:
     If our tables are in another database, the row is written after the commit; if the
     site commits by hand, at once.
     """
-    ours = router.db_for_write(Change)
-    if using == ours or not in_atomic(using):
-        Change.objects.using(ours).record(kind, ref)
+    our_alias = router.db_for_write(Change)
+    if using == our_alias or not in_atomic(using):
+        Change.objects.using(our_alias).record(kind, ref)
         return
     for entry in transaction.get_connection(using).run_on_commit:
+        # The function of an entry is its second item.
         if isinstance(entry[1], _Elsewhere):
             entry[1].names[kind, ref] = None
             return
-    written = _Elsewhere(ours)
+    written = _Elsewhere(our_alias)
     written.names[kind, ref] = None
     transaction.on_commit(written, using=using, robust=True)
 
@@ -145,6 +146,7 @@ _BULK_OPTIONS = (
     *("batch_size", "ignore_conflicts", "update_conflicts"),
     *("update_fields", "unique_fields"),
 )
+"""What `bulk_create` takes after the rows, in the order of its parameters."""
 
 
 def changed_model(model: type[models.Model], using: str | None = None) -> None:
@@ -159,7 +161,8 @@ def changed_model(model: type[models.Model], using: str | None = None) -> None:
 class WatchedQuerySet(RecordedRows[Row]):
     """A queryset whose `update()` and `bulk_…()` record a change, and row events.
 
-    All are in the same transaction.  Use `objects = WatchedQuerySet.as_manager()`.
+    Rows, change and events are in one transaction.  Use
+    `objects = WatchedQuerySet.as_manager()`.
     """
 
     def update(self, **values: Any) -> int:

@@ -90,7 +90,7 @@ def _expired_topics(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
 def _compact_some() -> int:
     using = router.db_for_write(Change)
     with own_transaction(using):
-        # Lock before the read: two that delete rows would wait for each other.
+        # Lock before the read: two processes that delete the rows would deadlock.
         if not _lock_counter(using):
             return 0
         rows = list(Change.objects.using(using).order_by("id")[:BATCH])

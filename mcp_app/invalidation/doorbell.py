@@ -31,7 +31,7 @@ RETRY = 5.0
 PATIENCE = 2.0
 """Time limit of sending, in seconds."""
 LAYERS_LOG = logging.getLogger("channels_redis.pubsub")
-"""Where that layer writes a traceback each second while its Redis is away."""
+"""This layer logs a traceback each second while its Redis is away."""
 
 
 class Doorbell:
@@ -98,7 +98,7 @@ class Doorbell:
                         if await _receive_ring(layer, channel):
                             self._notify()
         finally:
-            # An unavailable server must not block this.
+            # An unavailable server must not delay the end, or the next attempt.
             with suppress(Exception):
                 async with asyncio.timeout(PATIENCE):
                     await layer.group_discard(GROUP, channel)
@@ -113,7 +113,7 @@ class Doorbell:
 
     def _join_again(self, error: Exception) -> None:
         self._note_outage(error)
-        # It may not be waiting at this moment.
+        # A timeout that is over, or not yet entered, cannot be rescheduled.
         with suppress(RuntimeError):
             if self._until is not None:
                 self._until.reschedule(self._loop.time())

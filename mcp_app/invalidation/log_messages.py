@@ -67,7 +67,7 @@ def _session_keys(sessions: SessionQuerySet, user: object) -> list[int]:
     if user is None:
         return list(sessions.values_list("pk", flat=True))
     key = str(getattr(user, "pk", user))
-    # The key is the second of three parts.
+    # A principal's key has three parts with \x1f between; the second is the user's.
     candidates = sessions.filter(principal_key__contains=f"\x1f{key}\x1f")
     rows = candidates.only("principal_key")
     return [row.pk for row in rows if row.user_id == key]

@@ -28,6 +28,7 @@ CREATED, CHANGED, DELETED = "created", "changed", "deleted"
 connected: Final[dict[str, RowEvents]] = {}
 """The events that are written, by topic; empty on a site that opens none."""
 _in_bulk: ContextVar[bool] = ContextVar("mcp_bulk", default=False)
+"""Whether `run_update` runs, so that updates inside it write no events."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,11 +83,11 @@ class RowEvents:
         noted = vars(instance._state).get(self.topic)
         before = noted.pop() if noted else None
         changed = []
-        for at, (name, column) in enumerate(() if created else self.watch.items()):
+        for index, (name, column) in enumerate(() if created else self.watch.items()):
             saved = update_fields is None or _is_among(name, column, update_fields)
             if saved and column.attname in vars(instance):
                 value = vars(instance)[column.attname]
-                if before is None or _differs(column, before[at], value):
+                if before is None or _differs(column, before[index], value):
                     changed.append(name)
         on = CREATED if created else CHANGED
         if on in self.on:
@@ -183,10 +184,12 @@ def _count_in_transaction(using: str, of: tuple[str, str]) -> _Count:
     entries = connection.run_on_commit
     # A site may add callbacks for each row, too: remember where the count stands.
     places: dict[Any, int] = vars(connection).setdefault("mcp_counts", {})
-    at = places.get(of, 0)
-    near: object = entries[at][1] if at < len(entries) else None
-    if _is_count(near, of) and near.rows != MAX_KEYS:
-        return near
+    place = places.get(of, 0)
+    candidate: object = entries[place][1] if place < len(entries) else None
+    # After a full count may come a newer one (`_write_single`).
+    if _is_count(candidate, of) and candidate.rows != MAX_KEYS:
+        return candidate
+    # The loop remembers the place of each entry that it looks at.
     for places[of], (_savepoints, each, *_) in reversed([*enumerate(entries)]):
         if _is_count(each, of):
             return each

@@ -38,8 +38,8 @@ from mcp_app.pools.database import log_writer, reader, writer
 SILENT_S: Final = 14.0
 """A process whose row has not changed for this long counts as dead.
 
-It may have been silent for up to a heartbeat before the first look: the bound is
-`LIVE_MS`, and the last of three looks, five seconds apart, may come a moment early.
+This is `LIVE_MS` less a second: three looks, five seconds apart, may take a moment less
+than 15 s.  Before the first look it may have been silent for a heartbeat.
 """
 MAX_INTERVAL_S: Final = 6.0
 """At most this much of the time between two looks counts: this process may have been
@@ -52,6 +52,8 @@ owns an open stream or holds a session of HTTP+SSE."""
 
 @dataclass(slots=True)
 class _PeerState:
+    """A row as it was last seen, and the seconds for which it has not changed."""
+
     heartbeat_ms: int | None
     runs: bool
     looked: float
@@ -117,6 +119,7 @@ class PeerMonitor:
         self, owners: Mapping[str, int | None], now: float
     ) -> bool:
         """Note the rows of the owners of open streams; return whether any is dead."""
+        # A list, because every row must be noted: `any` would stop at the first.
         dead = [self.observe_process(*owner, now) for owner in owners.items()]
         return any(dead)
 
@@ -273,6 +276,7 @@ def _wait_after_commit() -> None:
 
 
 _OWN_THREADS = frozenset(each.name for each in (reader, writer, log_writer))
+"""The process's own threads, whose other work must not wait."""
 
 
 def database_ms() -> int:
