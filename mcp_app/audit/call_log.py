@@ -91,6 +91,7 @@ class CallLog:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._number = 0
+        # Added to the monotonic clock, it gives the time by the database's clock.
         self._clock_ms = time.time_ns() // 1_000_000 - int(time.monotonic() * 1_000)
         self._warned: dict[str, float] = {}
         self._strangers_rows = self._strangers_left = strangers_rows
@@ -112,6 +113,7 @@ class CallLog:
 
     def add_in_vain(self, record: CallValues) -> None:
         """Take a stranger's call that ran nothing; above a rate, it is only counted."""
+        # The second in which the call ended: its beginning and its duration.
         second = int(record[1] + record[2])
         if second != self._strangers_second:
             self._strangers_second = second

@@ -77,6 +77,7 @@ class _Surplus:
         self._limit = limit
         self._oldest_ms = oldest_ms
         self._reached = 0
+        """The last key that was looked at."""
         self._settled: tuple[int, frozenset[int]] | None = None
 
     def count_surplus(self) -> int:
@@ -90,8 +91,8 @@ class _Surplus:
         with own_transaction(using):
             rows: Any = Call.objects.using(using)
             end, retained = self._deletion_bounds(rows)
-            next_ones = rows.filter(pk__gt=self._reached, pk__lte=end).order_by("pk")
-            keys = list(claim_rows(next_ones).values_list("pk", flat=True)[:PORTION])
+            candidates = rows.filter(pk__gt=self._reached, pk__lte=end).order_by("pk")
+            keys = list(claim_rows(candidates).values_list("pk", flat=True)[:PORTION])
             deleted = [key for key in keys if key not in retained]
             delete_rows(using, Call, deleted)
         if not keys:
@@ -115,8 +116,8 @@ class _Surplus:
                 for outcome in (RETAINED_OUTCOMES if end >= oldest else ())
                 for key in rows.newest_that(outcome, share)
             )
-            for each in sorted(retained):
+            for key in sorted(retained):
                 # For each call that stays, one more of the others is deleted.
-                end += each <= end
+                end += key <= end
             self._settled = end, retained
         return self._settled

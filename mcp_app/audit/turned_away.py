@@ -57,6 +57,7 @@ class TurnedAway:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._counts: dict[tuple[int, str, str], int] = {}
+        """The number of requests by hour, reason and client."""
         self._hour = 0
 
     def count_refusal(self, reason: Reason, client: str) -> None:

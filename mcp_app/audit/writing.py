@@ -76,11 +76,11 @@ class PendingCalls:
 
     def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
         """Return the calls by circumstances: one list for each other field."""
-        first, *fields = [self._fields[index::_FIELDS] for index in range(_FIELDS)]
-        if first and first.count(first[0]) == len(first):
-            return {first[0]: fields}
+        keys, *fields = [self._fields[index::_FIELDS] for index in range(_FIELDS)]
+        if keys and keys.count(keys[0]) == len(keys):
+            return {keys[0]: fields}
         indexes: dict[CircumstancesValues, list[int]] = {}
-        for index, each in enumerate(first):
+        for index, each in enumerate(keys):
             indexes.setdefault(each, []).append(index)
         return {
             each: [[values[index] for index in rows] for values in fields]
@@ -137,6 +137,7 @@ def cut_to_bytes(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 _SHARED: Final = len(Call.SHARED)
 _OWN: Final = len(Call.OWN)
+"""How many columns equal calls share, and how many each has of its own."""
 SIZES: Final = (500, 100, 20, 5)
 """How many rows a statement has; each number is a multiple of the next.
 
@@ -149,6 +150,7 @@ Rows = Mapping[SharedValues, Sequence[Own]]
 
 
 def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
+    """Insert the rows that fill a statement; return the others."""
     unwritten: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
@@ -157,15 +159,15 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
         max_values = limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
         sizes = [size for size in SIZES if _SHARED + size * _OWN <= max_values]
         for shared, own in rows.items():
-            rest = own
+            remaining = own
             for size, parts in split_into_parts(own, sizes):
-                rest = rest[size * len(parts) :]
+                remaining = remaining[size * len(parts) :]
                 values: list[tuple[Any, ...]] = [
                     (*shared, *chain.from_iterable(part)) for part in parts
                 ]
                 cursor.executemany(_statement(table, size), values)
-            if rest:
-                unwritten[shared] = rest
+            if remaining:
+                unwritten[shared] = remaining
     return unwritten
 
 
@@ -189,6 +191,7 @@ DIGEST_OF_NAME: Final = 32
 _LENGTHS: Final = [
     getattr(Call._meta.get_field(name), "max_length", None) for name in Call.SHARED
 ]
+"""The lengths of the shared columns; None for columns without a limit."""
 _NAME: Final = Call.SHARED.index("name")
 _PRINCIPAL: Final = Call.SHARED.index("principal")
 MAX_NAME_LENGTH: Final = int(_LENGTHS[_NAME] or 0)
@@ -227,9 +230,9 @@ def write(batch: CallBatch) -> int:
     try:
         return _write_persistently(batch)
     except DatabaseError as error:
-        away, apart = is_outage(error), batch.broke >= TOGETHER
+        away, was_apart = is_outage(error), batch.broke >= TOGETHER
         batch.broke += may_be_refused(error) if away else TOGETHER
-        if away or apart:
+        if away or was_apart:
             raise
     return _write_persistently(batch)
 
@@ -265,8 +268,8 @@ def _store_apart(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
     """Store what the database accepts; a call with a refused row is still counted."""
     insert = Call.objects.using(using).insert
     raise_by = CallStatistic.objects.using(using).raise_by
-    each = [(shared, own) for shared, calls in rows.items() for own in calls]
-    dropped = stored_apart(using, lambda part: insert(_group_by_shared(part)), each)
+    pairs = [(shared, own) for shared, calls in rows.items() for own in calls]
+    dropped = stored_apart(using, lambda part: insert(_group_by_shared(part)), pairs)
     for (shared, own), _ in dropped:
         if is_counted(shared):
             minute_ms = period_start_ms(own[0], MINUTE_S)
@@ -302,6 +305,7 @@ def _rows_and_tallies(
     tallies.merge_tallies(batch.tallies)
     for circumstances, fields in batch.records.by_circumstances().items():
         shared = _fitting_values(circumstances)
+        # The last of the circumstances, `hidden`, has no column.
         own = _own_columns(fields, clock_ms, digest, circumstances[-1])
         rows.setdefault(shared, []).extend(zip(*own, strict=True))
         if is_counted(shared):
@@ -318,16 +322,17 @@ def _own_columns(
 ) -> tuple[list[Any], ...]:
     """Return the calls' own columns; one call at a time would take twice as long."""
     began, took, sizes, texts, lengths, digests, endings = fields
+    # Long arguments come without a text, but with their length and digest.
     columns: dict[str, list[Any]] = {
         "time_ms": [int(each * 1_000) + clock_ms for each in began],
         "took_us": [int(each * 1_000_000) for each in took],
         "size": sizes,
         "arguments_size": [
-            len(text) or of for text, of in zip(texts, lengths, strict=True)
+            len(text) or length for text, length in zip(texts, lengths, strict=True)
         ],
         "arguments_digest": [
-            digest(text) if text else of
-            for text, of in zip(texts, digests, strict=True)
+            digest(text) if text else known_digest
+            for text, known_digest in zip(texts, digests, strict=True)
         ],
         "arguments": [""] * len(texts)
         if hidden is None
@@ -350,7 +355,7 @@ def values_text(text: bytes, hidden: Collection[str]) -> str:
 def _times_by_minute(
     times_ms: Sequence[int], took_us: Sequence[int]
 ) -> Iterable[tuple[int, list[int]]]:
-    first, last = (period_start_ms(end(times_ms), MINUTE_S) for end in (min, max))
+    first, last = (period_start_ms(of(times_ms), MINUTE_S) for of in (min, max))
     if first == last:
         return [(first, [*took_us])]
     minutes: dict[int, list[int]] = {}
@@ -381,6 +386,7 @@ def stored_name(identity: object) -> str:
 
 
 def may_be_cut(name: str) -> bool:
+    """Return whether a stored name may stand for a longer one."""
     shortest = MAX_TEXT_BYTES - BYTES_OF_CHARACTER
     return len(name) >= MAX_NAME_LENGTH or len(name.encode()) > shortest
 
