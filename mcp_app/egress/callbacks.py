@@ -139,8 +139,8 @@ def read_callback(url: str) -> Callback:
             " with all other characters encoded. While DEBUG is on, it may also be"
             " http:// with 127.0.0.1 or localhost, and any port."
         ) from None
-    begins = f"{site.url}{path}"
-    trusted = any(begins.startswith(each) for each in options.receivers)
+    whole_address = f"{site.url}{path}"
+    trusted = any(whole_address.startswith(each) for each in options.receivers)
     is_own_host = is_local or (bool(options.networks) and is_on_loopback(site.host))
     if site.port != PORTS["https"] and not trusted and not is_own_host:
         raise UnusableCallback("must have the port 443.")
@@ -171,6 +171,7 @@ class CallbackAnswer:
         posted = f"{url} {unquote(url)} {jsonrpc.write(data).decode()}".casefold()
         # Account numbers are written with blanks or without.
         posted += re.sub(r"[\W_]", "", posted)
+        # With a group, `split` puts the words it finds at the odd indexes.
         parts = re.split(r"([^\W_]{4,})", "".join(lines[:1])[:MAX_LINE])
         words = [BLOT if part.casefold() in posted else part for part in parts[1::2]]
         parts[1::2] = words

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Bodies of answers: decompressed and counted while they arrive, up to a limit.
 
 _GZIP: Final = zlib.MAX_WBITS | 16
+"""With 16 added to the window bits, zlib expects the header of gzip."""
 _DEFLATE: Final = 8
 _PIECE: Final = 256 * 1024
 """How many bytes are decompressed at once."""
@@ -53,7 +54,7 @@ REST_S: Final = 0.1
 
 
 async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
-    """Return a body."""
+    """Return the pieces of a body as one."""
     body = bytearray()
     async for piece in pieces:
         body += piece
@@ -141,6 +142,7 @@ class _Decoder:
                 # A gzip file may have several members (RFC 1952, section 2.2), and may
                 # end with bytes of zero.
                 chunk = chunk.lstrip(b"\0")
+                # What is left begins a new member; without it, this one stays.
                 self._began = not chunk
                 continue
             yield self._inflate.decompress(chunk, _PIECE)
@@ -172,6 +174,7 @@ logger = logging.getLogger("mcp_app.egress")
 
 _CONNECTED: Final = "connection.connect_tcp.started"
 _SENDING: Final = "http11.send_request_headers.started"
+"""Events that httpcore2 reports to `_Progress`."""
 
 
 class SiteSpans(Protocol):
@@ -390,9 +393,9 @@ def _first_of_each(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
 def _log_call(
     site: Site, request: SiteRequest, progress: _Progress, outcome: str
 ) -> None:
-    what = f"{request.method} {request.log_path} of the site {site.key}"
+    call_name = f"{request.method} {request.log_path} of the site {site.key}"
     took_ms = (time.monotonic() - progress.began) * 1_000
-    logger.info("%s: %s, %.0f ms.", what, outcome, took_ms)
+    logger.info("%s: %s, %.0f ms.", call_name, outcome, took_ms)
 
 
 async def call_once(

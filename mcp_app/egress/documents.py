@@ -1,7 +1,8 @@
-"""Documents of other sites by URL: few bytes, a short time, and no redirects (T6).
+"""Documents of other sites by URL: few bytes, a short time, and no redirects.
 
 The sites of `MCP["HTTP"]` are in the settings, but a document's URL may come from
-outside.  It must be https and lead to a public address or into networks of `Bounds`.
+outside (threat T6 in `docs/security.md`).  It must be https and lead to a public
+address or into networks of `Bounds`.
 """
 
 from __future__ import annotations

@@ -191,8 +191,8 @@ def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
         check_path(request.path)
     if not _QUERY.fullmatch(request.query):
         raise Forbidden("The query has a character that must be encoded.")
-    secret = urlencode(secrets.query)
-    query = "&".join(filter(None, (request.query, secret)))
+    secret_query = urlencode(secrets.query)
+    query = "&".join(filter(None, (request.query, secret_query)))
     path = site.prefix + request.path or "/"
     target = path + (f"?{query}" if query else "")
     if len(target) > MAX_TARGET_LENGTH:
@@ -212,7 +212,7 @@ def headers_of(
     site: Site, request: SiteRequest, secrets: Secrets
 ) -> list[tuple[str, str]]:
     """Return all headers; raise `Forbidden` if one cannot be sent."""
-    secret = {header.lower() for header in secrets.headers}
+    secret_names = {header.lower() for header in secrets.headers}
     headers = [
         ("Host", site.authority),
         ("Accept-Encoding", "identity"),
@@ -221,9 +221,9 @@ def headers_of(
     for name, value in request.headers:
         if problem := header_problem(name, value):
             raise Forbidden(f"The request is {problem}")
-        if name.lower() in secret:
+        if name.lower() in secret_names:
             raise Forbidden(f"The header {name} is set by the settings.")
         headers = [header for header in headers if header[0].lower() != name.lower()]
         headers.append((name, value))
-    headers = [header for header in headers if header[0].lower() not in secret]
+    headers = [header for header in headers if header[0].lower() not in secret_names]
     return [*headers, *secrets.headers.items()]

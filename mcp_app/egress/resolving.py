@@ -65,6 +65,7 @@ Lookup: TypeAlias = Callable[[str, int], Sequence[str]]
 def system_lookup(host: str, port: int) -> Sequence[str]:
     """Return the addresses from the system; blocks, and raises `OSError`."""
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # An entry ends with a socket address, which begins with the IP address.
     return list(dict.fromkeys(str(address[0]) for *_, address in entries))
 
 

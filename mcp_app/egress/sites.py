@@ -62,6 +62,7 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 def is_public(address: Address) -> bool:
     """Whether an address leads to the same host from everywhere on the Internet."""
     if address in _NAT64:
+        # The last 32 bits are the IPv4 address.
         return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
     is_local = isinstance(address, IPv6Address) and (
         address.scope_id is not None or address not in _GLOBAL
@@ -150,7 +151,7 @@ class Site:
 
 
 # -- options ---------------------------------------------------------------------------
-# Their shapes, which sites, issuers and `MCP["OAUTH"]` share.
+# The shapes of options, which sites, issuers and `MCP["OAUTH"]` share.
 
 
 def _read_network(value: object) -> Network:
@@ -213,9 +214,9 @@ def shape_problems(shape: type[BaseModel], error: ValidationError) -> Iterator[s
         name, *inner = each["loc"] or ("",)
         value, rule = each["input"], each["msg"].removeprefix("Value error, ")
         if each["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(str(name), shape.model_fields, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            yield f"has no option {name!r}.{meant}"
+            matches = difflib.get_close_matches(str(name), shape.model_fields, 1)
+            suggestion = f" Did you mean {matches[0]!r}?" if matches else ""
+            yield f"has no option {name!r}.{suggestion}"
         elif not name:
             yield rule
         elif name in SECRET_OPTIONS:
@@ -322,9 +323,9 @@ def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, 
             " decimal numbers, or a name."
         )
     if not private and (scheme == "http" or address is not None or "." not in host):
-        what = "http://" if scheme == "http" else f"the host {host!r}"
+        part = "http://" if scheme == "http" else f"the host {host!r}"
         raise UnusableSite(
-            f'has as "{option}" an address with {what}, which is for private networks'
+            f'has as "{option}" an address with {part}, which is for private networks'
             ' alone. Name them in "networks", or write https:// and a name with a dot.'
         )
     port = int(match["port"] or PORTS[scheme])
@@ -367,8 +368,8 @@ def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Calle
         try:
             function = import_string(value)
         except Exception as error:
-            # A module may raise any error.
-            # A value that is no path may be a secret.
+            # A module may raise any error.  A value that is no path may be a secret, so
+            # the message does not show it.
             description = "that are neither a dict nor the dotted path of a function."
             if _DOTTED.fullmatch(value):
                 description = f"{value!r}, which cannot be imported: {error}"
@@ -376,6 +377,7 @@ def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Calle
         if not callable(function):
             raise UnusableSite(f'has "secret_headers" {value!r}, which is no function.')
         return function  # type: ignore[no-any-return]
+    # Raise the first problem, if there is one.
     for problem in filter(None, map(header_problem, value, value.values())):
         raise UnusableSite(f'has "secret_headers" {problem}')
     return value
@@ -383,6 +385,7 @@ def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Calle
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?|")
+"""Visible ASCII, with blanks and tabs only inside, or nothing."""
 OURS: Final = frozenset(
     {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
 )
