@@ -1,4 +1,4 @@
-"""What all views of the API share; they ask nothing of the site's REST_FRAMEWORK."""
+"""What all views of the API share; the setting REST_FRAMEWORK has no effect here."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _ERROR: Final = inline_serializer("Error", {**_TEXTS, "problems": JSONField()})
 _TOKEN: Final = re.compile(rf"{BEGINNING}[\w-]{{40}}")
 _TYPES: Final = {list: "array", str: "string", int: "integer", bool: "boolean"}
 Values: TypeAlias = type | tuple[str, ...]
-"""What a parameter or a member may be: of a type, or one of these texts."""
+"""The values that a parameter, or a member of a body, takes: a type, or texts."""
 
 
 class MatchMissing(Exception):
-    """The request must name the ETag of what somebody looked at."""
+    """The request lacks `If-Match`, with the ETag of what the person looked at."""
 
 
 _ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
@@ -65,6 +65,7 @@ _ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
     ValidationError: (400, "invalid", ""),
     OperationalError: (503, "unavailable", "The database is busy. Try again."),
 }
+"""Status, code and text by the first class that fits; "" means the error's own text."""
 
 
 def answer_error(error: Exception, context: object) -> Response | None:
@@ -89,7 +90,7 @@ def answer_error(error: Exception, context: object) -> Response | None:
 
 
 class NoParser(parsers.BaseParser):
-    """Reads nothing: the CSRF check asks for a form, and `_read_body` reads later."""
+    """Leaves the body to `_read_body`, also if the CSRF check wants to read a form."""
 
     media_type = "*/*"
 
@@ -105,28 +106,28 @@ class JsonRenderer(renderers.BaseRenderer):
 
 
 class Table(openapi.AutoSchema):
-    """Describes a view by its own attributes; the site's schema class is not used."""
+    """Describes a view in OpenAPI by its attributes, not by the site's schema class."""
 
     view: Any
 
     def is_excluded(self) -> bool:
-        # The site's own document does not show these views.
+        # Only `SchemaView` sets this: the site's own document leaves these views out.
         return not getattr(self.registry, "is_of_staff", False)
 
     def get_operation_id(self) -> str:
         return f"{self.view.basename}_{self.view.action}".replace("-", "_")
 
     def get_override_parameters(self) -> list[Any]:
-        own = [OpenApiParameter("id", str, "path")] if "{id}" in self.path else []
+        params = [OpenApiParameter("id", str, "path")] if "{id}" in self.path else []
         is_needed = self.view.if_match.get(self.view.action)
         if is_needed is not None:
             name = "If-Match"
-            own.append(OpenApiParameter(name, str, "header", required=is_needed))
+            params.append(OpenApiParameter(name, str, "header", required=is_needed))
         for name, values in self.view.parameters.get(self.view.action, {}).items():
             is_list = values is list
             schema = _schema_of(str if is_list else values)
-            own.append(OpenApiParameter(name, schema, many=is_list))
-        return own
+            params.append(OpenApiParameter(name, schema, many=is_list))
+        return params
 
     def get_request_serializer(self) -> Any:
         members = self.view.members.get(self.view.action, {})
@@ -139,10 +140,10 @@ class Table(openapi.AutoSchema):
     def get_response_serializers(self) -> Any:
         answers, action = self.view.answers, self.view.action
         answer = answers[action] if action in answers else answers["retrieve"]
-        more = () if self.method == "GET" else (409, 412, 428, 503)
-        refusals = dict.fromkeys((400, 401, 403, 404, 422, *more), _ERROR)
-        done = 201 if self.view.action == "create" else 200
-        return {done if answer else 204: answer, **refusals}
+        write_errors = () if self.method == "GET" else (409, 412, 428, 503)
+        refusals = dict.fromkeys((400, 401, 403, 404, 422, *write_errors), _ERROR)
+        status = 201 if self.view.action == "create" else 200
+        return {status if answer else 204: answer, **refusals}
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         return False
@@ -163,7 +164,9 @@ class StaffView(ViewSet):
     metadata_class = versioning_class = None
     schema = Table()
     answers: Mapping[str, Any] = {}
+    """The serializer of each action's answer; None for an answer without a body."""
     parameters: Mapping[str, Mapping[str, Values]] = {}
+    """The query parameters of each action; the type `list` allows a parameter twice."""
     members: Mapping[str, Mapping[str, Values] | None] = {}
     """The members of each action's body; None if the action reads the body itself."""
     if_match: Mapping[str, bool] = {}
@@ -195,6 +198,7 @@ class StaffView(ViewSet):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        # At all addresses without a view of their own, `StaffView` itself answers.
         if not self.answers:
             raise Http404
         if self.action is None:
@@ -235,11 +239,12 @@ def require_view(by: Any, model: Any) -> None:
 
 
 def read_values(values: Any, fields: Mapping[str, Values]) -> dict[str, Any]:
-    """Return these values, each as its field wants it; others are refused."""
+    """Return the values, numbers as integers; raise `ParseError` if one is unfit."""
     if not isinstance(values, dict):
         raise exceptions.ParseError("The body must be an object.")
     read = {}
     for name, value in values.items():
+        # An unknown name gets (), an empty choice, so that no value fits.
         field = fields.get(name, ())
         is_number = field is int and re.fullmatch("[0-9]{1,18}", str(value))
         read[name] = int(value) if is_number else value

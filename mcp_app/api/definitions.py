@@ -56,7 +56,7 @@ _HISTORY: Final = inline_serializer("Versions", {"next": _NEXT, "results": _OLD}
 
 
 class DefinitionView(StaffView):
-    """One of the models; whoever may not see it does nothing to it here."""
+    """The rows of one model, for staff who may see them in the admin."""
 
     model: Any = None
     answers = {
@@ -76,26 +76,26 @@ class DefinitionView(StaffView):
     def list(self, request: Request) -> Response:
         """List what there is, by id; `q` is a part of the key or of a text."""
         query, key = self.query, getattr(self.model, "IDENTITY", "slug")
-        columns = {"key": key, "state": "reckoned_state", "after": "pk__gt"}
-        wanted = {columns[each]: query[each] for each in columns if each in query}
-        rows = self._rows().defer("published__content").filter(**wanted)
+        lookups = {"key": key, "state": "reckoned_state", "after": "pk__gt"}
+        conditions = {lookups[each]: query[each] for each in lookups if each in query}
+        rows = self._rows().defer("published__content").filter(**conditions)
         if "q" in query:
             texts = (key, "title", "description")
             parts = {f"{each}__icontains": query["q"] for each in texts}
             rows = rows.filter(Q(**parts, _connector=Q.OR))
-        page, following = _cut_page(rows.order_by("pk"), query)
+        page, last = _cut_page(rows.order_by("pk"), query)
         stops = Stop.objects.of_rows(page)
         results = [_describe(row, stops) for row in page]
-        return Response({"next": following and following.pk, "results": results})
+        return Response({"next": last and last.pk, "results": results})
 
     def versions(self, request: Request, id: str) -> Response:
         """List what was published, the newest first; `after` is a number."""
         versions = DefinitionVersion.objects.of(self._find(id, self._rows()))
         if "after" in self.query:
             versions = versions.filter(number__lt=self.query["after"])
-        page, following = _cut_page(versions.order_by("-number"), self.query)
+        page, last = _cut_page(versions.order_by("-number"), self.query)
         results = [_describe_version(version) for version in page]
-        return Response({"next": following and following.number, "results": results})
+        return Response({"next": last and last.number, "results": results})
 
     def retrieve(self, request: Request, id: str) -> Response:
         """Return one, with its working copy and what lint says of that."""
@@ -132,14 +132,15 @@ class DefinitionView(StaffView):
                 raise TargetMissing(f"There is no version {number}.")
         elif self.action == "destroy":
             seen.clear()
-        deed = services.delete if not seen else getattr(services, self.action)
-        deed(by, row, **{**self.body, **seen})
+        service = services.delete if not seen else getattr(services, self.action)
+        service(by, row, **{**self.body, **seen})
 
     def _rows(self) -> Any:
         rows = self.model.rows().with_states(is_stopped(self.model))
         return rows.select_related("published")
 
     def _find(self, key: str, rows: Any) -> Any:
+        # A longer number may not fit into 64 bits; no row has the key None.
         is_key = re.fullmatch("[0-9]{1,18}", key)
         return get_object_or_404(rows, pk=key if is_key else None)
 

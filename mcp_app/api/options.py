@@ -1,4 +1,4 @@
-"""`MCP["API"]`: by which classes of Django REST framework the API knows people."""
+"""`MCP["API"]`: which classes of Django REST framework authenticate the API's staff."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SESSION: Final = "rest_framework.authentication.SessionAuthentication"
 
 
 def authentication_classes() -> list[Any]:
-    """Return the classes that let in; none if an option is wrong."""
+    """Return the classes that authenticate staff; none if any option is wrong."""
     paths = mcp_settings.api.get("AUTHENTICATION", [SESSION])
     return [] if any(api_problems()) else [*map(import_string, paths)]
 
@@ -31,6 +31,7 @@ def api_problems() -> Iterator[str]:
 
 
 def _class_problem(path: str) -> str:
+    """Return why a class must not authenticate staff; "" if it may."""
     try:
         base = import_string("rest_framework.authentication.BaseAuthentication")
         target: Any = import_string(path)
@@ -40,12 +41,13 @@ def _class_problem(path: str) -> str:
         return "is no authentication class of Django REST framework."
     for value in mcp_settings.authentication.values():
         with suppress(ImportError, KeyError, TypeError):
-            other = import_string(Entry.from_setting(value).path)
-            if issubclass(target, other) or issubclass(other, target):
+            client_class = import_string(Entry.from_setting(value).path)
+            if issubclass(target, client_class) or issubclass(client_class, target):
                 return 'lets in AI clients, as MCP["AUTHENTICATION"] says.'
-    for each in (part for base in target.__mro__ for part in vars(base).values()):
-        for name in each.__code__.co_names if isfunction(each) else ():
-            value = each.__globals__.get(name)
+    for member in (part for base in target.__mro__ for part in vars(base).values()):
+        # A method that uses code of mcp_app may accept the tokens of AI clients.
+        for name in member.__code__.co_names if isfunction(member) else ():
+            value = member.__globals__.get(name)
             if "mcp_app" in f"{name} {getattr(value, '__module__', '')} {value!r}":
                 return "may take the tokens of AI clients, as it uses mcp_app."
     return _model_problem(target)

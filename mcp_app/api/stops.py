@@ -19,6 +19,7 @@ from mcp_app.publishing import rights, services
 from mcp_app.publishing.stop_targets import KINDS, find_target
 
 _COLUMNS: Final = "scope", "kind", "running", "reason", "cancelled"
+# The last column, “cancelled”, is a number and no text.
 _FIELDS: Final[dict[str, Any]] = {
     "id": IntegerField(),
     **{each: CharField() for each in ("what", "name", "by", "since", *_COLUMNS[:-1])},
@@ -64,10 +65,10 @@ class StopView(StaffView):
 
 
 def _target_text(stop: Stop) -> str:
-    """Return what to send to stop the same again."""
-    words = {kind: word for word, kind in KINDS.items()}
+    """Return the `what` of a request that would stop the same target."""
+    names = {kind: word for word, kind in KINDS.items()}
     return (
-        f"{words.get(stop.kind, stop.kind)}:{stop.served}" if stop.kind else stop.scope
+        f"{names.get(stop.kind, stop.kind)}:{stop.served}" if stop.kind else stop.scope
     )
 
 
