@@ -1,4 +1,4 @@
-"""Tools for any number of models, by the pages of the admin.
+"""Tools that list and change rows of models through the pages of the admin.
 
 Callers see and change only what these pages allow.  `get_queryset`,
 `has_change_permission`, `get_form`, inlines, `save_model`, actions and the history are
@@ -66,7 +66,7 @@ MAX_NAMES: Final = 10
 """How many models a description names; `admin_models` has all."""
 STAFF_RULE: Final = "mcp_app.active_staff"
 _FORBIDDEN: Final = frozenset({"mcp_app", "sessions", "admin.logentry"})
-"""Models that no line can name; an app means its models and all that inherit them."""
+"""Apps and models that `mcp.admin_tools()` refuses, also as a parent of a model."""
 
 
 def is_active_staff(request: AccessRequest) -> bool:
@@ -76,7 +76,7 @@ def is_active_staff(request: AccessRequest) -> bool:
     return is_staff and has_own_rights(request)
 
 
-# -- the line --------------------------------------------------------------------------
+# -- making the tools ------------------------------------------------------------------
 
 
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
@@ -143,7 +143,7 @@ def _names_text(labels: list[str]) -> str:
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Set[str]]:
-    """Return the models without secrets, and the labels of those with secrets."""
+    """Return models without secrets, and labels of others outside of `SECRET_APPS`."""
     types = [each for each in site._registry if not comes_from(each, _FORBIDDEN)]
     usual = {e._meta.label_lower: e for e in types if not is_secret_model(e)}
     names = {e._meta.label_lower for e in types if e._meta.app_label not in SECRET_APPS}
@@ -173,9 +173,9 @@ def _models_by_label(models: Iterable[Any], site: AdminSite) -> Models:
 
 
 class AdminTools:
-    """What the tools of one line do; the texts of their methods are what models read.
+    """The tools of one call of `mcp.admin_tools()`; AI models read their docstrings.
 
-    Models are called like "shop.order".
+    Django's models are called like "shop.order".
     """
 
     def __init__(self, site: AdminSite, readable: Models, changeable: Models) -> None:

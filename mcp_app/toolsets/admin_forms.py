@@ -42,10 +42,11 @@ Page: TypeAlias = Any
 """An `AdminForm`, an `InlineAdminFormSet` or a part; the type stubs are incomplete."""
 
 MOST_RELATED: Final = 20
-"""Rows of a relation that are listed."""
+"""How many rows of a relation are listed."""
 MOST_SEARCHED: Final = 1_000
-"""Rows whose texts are searched if the admin has no search for them."""
+"""How many rows' texts are searched if the admin has no search for the rows."""
 _ROW_NAMES: Final = frozenset({"key", "delete"})
+"""Names in the row of an inline that are ours, and no fields of the form."""
 
 
 # -- values ----------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def problem_lines(_: SiteRequest, context: Context) -> list[str]:
 
 
 def _formset_problems(formset: Any) -> Iterator[str]:
-    """Yield problems of an inline as a whole; do not show the rows that need a row."""
+    """Yield problems of a whole inline; rows that prevent a deletion stay hidden."""
     for error in formset.non_form_errors().as_data():
         if error.code == "deleting_protected":
             yield f"Other rows need {error.params['instance']}."
@@ -316,6 +317,7 @@ class _InlinePairs:
         yield from pairs
 
     def _is_changed(self, page: Page, prefix: str, pairs: list[Pair]) -> bool:
+        """Whether a new row differs from an empty one, so that Django saves it."""
         form = self._formset.form(
             data=QueryDict(urlencode(pairs)),
             initial=page.form.initial,

@@ -34,32 +34,33 @@ Pages: TypeAlias = Mapping[type[Model], Any]
 
 
 def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonObject:
-    """Return the rows of a list, its filters and pages, and perhaps its actions."""
-    changes = context["cl"]
+    """Return rows, filters and pages of a list; if `changeable`, also its actions."""
+    changelist = context["cl"]
     words = request.GET.get("q", "").strip()
-    if words and not (changes.search_fields and changes.query):
+    # `query` is empty if Django refused the words.
+    if words and not (changelist.search_fields and changelist.query):
         raise ToolError("This list cannot be searched like this.")
-    if words and searches_secret(changes.search_fields, changes.model):
+    if words and searches_secret(changelist.search_fields, changelist.model):
         raise ToolError(
             "This list cannot be searched: it would look at a secret, or into JSON."
         )
-    columns = _columns(changes)
+    columns = _columns(changelist)
     rows = [
         {
-            "key": str(row.serializable_value(changes.pk_attname)),
+            "key": str(row.serializable_value(changelist.pk_attname)),
             **{
-                name: cell_value(column, row, changes.model_admin)
+                name: cell_value(column, row, changelist.model_admin)
                 for name, column in columns.items()
             },
         }
-        for row in changes.result_list
+        for row in changelist.result_list
     ]
     filters = {
-        name: [*_choices(each, changes)][:MOST_ITEMS]
-        for name, each in _filters(changes).items()
+        name: [*_choices(each, changelist)][:MOST_ITEMS]
+        for name, each in _filters(changelist).items()
     }
-    answer = {"rows": rows, "total": changes.result_count, "filters": filters}
-    answer |= {"page": changes.page_num, "pages": changes.paginator.num_pages}
+    answer = {"rows": rows, "total": changelist.result_count, "filters": filters}
+    answer |= {"page": changelist.page_num, "pages": changelist.paginator.num_pages}
     return {**answer, "actions": _actions(context)} if changeable else answer
 
 
@@ -67,54 +68,54 @@ def list_query(
     filters: Mapping[str, str], sort: str, _: SiteRequest, context: Context
 ) -> list[Pair]:
     """Return the query of a list with these filters, as the page's links have it."""
-    changes = context["cl"]
-    specs, pairs = _filters(changes), list[Pair]()
+    changelist = context["cl"]
+    specs, pairs = _filters(changelist), list[Pair]()
     for title, choice in filters.items():
-        choices = _choices(known_item("filter", title, specs), changes)
+        choices = _choices(known_item("filter", title, specs), changelist)
         query = known_item("choice", choice, choices)
         pairs += parse_qsl(query.removeprefix("?"), keep_blank_values=True)
     if sort:
-        column = known_item("column", sort.removeprefix("-"), _columns(changes))
-        order = changes.get_ordering_field(column)
-        if is_secret_path(str(getattr(order, "name", order)), changes.model):
+        column = known_item("column", sort.removeprefix("-"), _columns(changelist))
+        order = changelist.get_ordering_field(column)
+        if is_secret_path(str(getattr(order, "name", order)), changelist.model):
             raise ToolError(f"The column “{sort}” is sorted by a secret.")
         direction = "-" if sort.startswith("-") else ""
-        pairs.append(("o", f"{direction}{[*changes.list_display].index(column)}"))
+        pairs.append(("o", f"{direction}{[*changelist.list_display].index(column)}"))
     return [*dict.fromkeys(pairs)]
 
 
-def _columns(changes: Any) -> dict[str, Any]:
+def _columns(changelist: Any) -> dict[str, Any]:
     """Return the columns of a list by their names, without secrets."""
     names = {
         row_name(getattr(each, "__name__", str(each)).strip("_")): each
-        for each in changes.list_display
+        for each in changelist.list_display
     }
     return {
         name: each
         for name, each in names.items()
-        if name != "action_checkbox" and not is_secret_name(name, changes.model)
+        if name != "action_checkbox" and not is_secret_name(name, changelist.model)
     }
 
 
-def _filters(changes: Any) -> dict[str, Any]:
+def _filters(changelist: Any) -> dict[str, Any]:
     """Return the filters of a list by titles; if two have one title, by fields."""
     # With facets, the names of choices would include numbers of rows.
-    changes.add_facets = False
-    titles = Counter(plain_text(spec.title) for spec in changes.filter_specs)
+    changelist.add_facets = False
+    titles = Counter(plain_text(spec.title) for spec in changelist.filter_specs)
     filters = {}
-    for spec in changes.filter_specs:
+    for spec in changelist.filter_specs:
         title = plain_text(spec.title)
         field = next(iter(spec.expected_parameters()), title)
-        if not is_secret_path(field, changes.model):
+        if not is_secret_path(field, changelist.model):
             filters[title if titles[title] == 1 else field] = spec
     return filters
 
 
-def _choices(spec: Any, changes: Any) -> dict[str, str]:
+def _choices(spec: Any, changelist: Any) -> dict[str, str]:
     """Return the query of each choice of a filter, by the text that people see."""
     return {
         plain_text(each["display"]): each["query_string"]
-        for each in spec.choices(changes)
+        for each in spec.choices(changelist)
         if "display" in each and "query_string" in each
     }
 
@@ -137,12 +138,12 @@ def action_pairs(
 
     All rows must be in the list without filters.
     """
-    changes = context["cl"]
+    changelist = context["cl"]
     known_item("action", action, _actions(context))
     if context["action_form"].fields.keys() - {"action", "select_across"}:
         raise ToolError("This action has fields of its own. Use the admin for it.")
     try:
-        rows = changes.get_queryset(request).filter(pk__in=keys)
+        rows = changelist.get_queryset(request).filter(pk__in=keys)
         listed = {str(key) for key in rows.values_list("pk", flat=True)}
     except (ValueError, TypeError, OverflowError, ValidationError, DataError):
         listed = set()
@@ -183,7 +184,7 @@ def _without_texts(entry: Any, kinds: Set[str]) -> Any:
 def deletion_page(
     pages: Pages, request: SiteRequest, context: Context
 ) -> tuple[list[str], list[str]]:
-    """Return the rows that a deletion would delete: all texts, and those for clients.
+    """Return the rows to delete, in the texts of the admin and in texts for clients.
 
     Raises if something prevents it.  Clients see rows of hidden models by kind alone.
     """
@@ -195,8 +196,9 @@ def deletion_page(
     ]
     if obstacles:
         raise ToolError("\n".join(obstacles))
-    first, *rest = rows = [*_flat_texts(context["deleted_objects"])]
-    return rows, [plain_text(first), *(_public_text(each, kinds) for each in rest)]
+    # The first one is the row itself, which the client may read.
+    first, *related = rows = [*_flat_texts(context["deleted_objects"])]
+    return rows, [plain_text(first), *(_public_text(each, kinds) for each in related)]
 
 
 def _public_text(row: object, kinds: Set[str]) -> str:

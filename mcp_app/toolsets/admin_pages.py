@@ -111,6 +111,7 @@ class AdminPages:
     @contextmanager
     def _visit(self, view: str, **how: Any) -> Iterator[Visit]:
         name, site = self._view_name(view), self.site.name
+        # No URL can have an empty key; no row has the key “_”.
         keys = [] if self.key is None else [quote(self.key) or "_"]
         call = SiteCall(
             path=reverse(name, args=keys, current_app=site),

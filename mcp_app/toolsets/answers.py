@@ -62,7 +62,7 @@ _STATUSES: Final[Mapping[type[Exception], int]] = {
     RequestDataTooBig: 413,
     TooManyFieldsSent: 413,
 }
-"""Of exceptions, whatever page the site makes of them."""
+"""The status of exceptions, whatever page the site makes of them."""
 _SPACES: Final = re.compile(r"\s+")
 
 
@@ -75,7 +75,7 @@ def plain_text(value: object) -> str:
 
 
 def known_item(what: str, name: str, items: Mapping[str, Any]) -> Any:
-    """Return the item with this name; the `ToolError` lists the names there are."""
+    """Return the item with this name, or raise a `ToolError` that lists all names."""
     if name in items:
         return items[name]
     shown = name[:MAX_NAME_LENGTH]
@@ -106,8 +106,8 @@ def check_answer(visit: Visit) -> None:
 
 
 def _status_of(visit: Visit) -> int:
-    kinds = (s for kind, s in _STATUSES.items() if isinstance(visit.error, kind))
-    return int(next(kinds, visit.response.status_code))
+    statuses = (s for kind, s in _STATUSES.items() if isinstance(visit.error, kind))
+    return int(next(statuses, visit.response.status_code))
 
 
 def is_redirect(visit: Visit) -> bool:
@@ -130,8 +130,8 @@ def _refusal_text(visit: Visit, status: int) -> str:
     lines = _problem_lines(_json_body(visit)) if _is_json(response) else ()
     usual = _SENTENCES.get(status, f"The site refused this request ({status}).")
     # For missing rights, the site's own text is for people who can log in.
-    is_right = usual == NOT_ALLOWED
-    return usual if is_right else "\n".join(lines) or usual
+    lacks_right = usual == NOT_ALLOWED
+    return usual if lacks_right else "\n".join(lines) or usual
 
 
 def _problem_lines(value: Any, path: str = "") -> Iterator[str]:
@@ -141,8 +141,8 @@ def _problem_lines(value: Any, path: str = "") -> Iterator[str]:
             inner = "" if name in ("detail", "non_field_errors") else name
             yield from _problem_lines(each, ".".join(filter(None, [path, inner])))
     elif isinstance(value, list):
-        for at, each in enumerate(value):
-            inner = f"{path}[{at}]" if isinstance(each, dict) else path
+        for index, each in enumerate(value):
+            inner = f"{path}[{index}]" if isinstance(each, dict) else path
             yield from _problem_lines(each, inner)
     else:
         yield f"{path}: {value}" if path else str(value)

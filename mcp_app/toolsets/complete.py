@@ -28,7 +28,7 @@ from mcp_app.kinds.kind import KindError
 logger = logging.getLogger("mcp_app.toolsets")
 
 DeclareTools = Callable[[Toolset, Registry], Iterable[DeclaredTool]]
-"""What the module of each maker has as `declare_tools`.
+"""The function `declare_tools`, which each module for one sort of toolset has.
 
 It raises `RegistrationError` or `KindError` if it cannot make the tools.
 """
@@ -44,7 +44,7 @@ def make_toolsets(registry: Registry) -> None:
     except RuntimeError:
         _make_pending(registry)
         return
-    # Makers may read rows, which Django refuses in a thread with a running loop.
+    # `declare_tools` may read rows, which Django refuses if the thread has a loop.
     thread = Thread(target=_make_in_thread, args=[registry])
     thread.start()
     thread.join()
@@ -61,7 +61,7 @@ def _make_pending(registry: Registry) -> None:
     with _lock:
         for key, toolset in [*registry.toolsets.items()]:
             if toolset not in _begun:
-                # Add it first, because a maker may itself ask for tools.
+                # Add it first, because `declare_tools` may itself ask for tools.
                 _begun.add(toolset)
                 _make_tools(registry, toolset)
                 registry.ready_toolsets[key] = toolset

@@ -47,9 +47,10 @@ from mcp_app.protocol.json_types import JsonObject
 
 LIST, GET, COUNT = "list", "get", "count"
 FIRST: Final = 5
-"""Rows of a relation to many that a list shows."""
+"""How many rows of a relation to many the list tool shows with each row."""
 KEY, SEARCH, SORT, BY = "key", "search", "sort", "by"
 _OURS: Final = (SEARCH, SORT, BY, CURSOR, TOTALS)
+"""Names of our own parameters, which no filter may have."""
 _UNSORTED: Final = (FieldKind.YES_NO, FieldKind.TO_ONE)
 _GROUPED: Final = frozenset({FieldKind.CHOICE, FieldKind.YES_NO, FieldKind.TO_ONE})
 _SPANS: Final = frozenset({FieldKind.TIME, FieldKind.DURATION})
@@ -114,6 +115,8 @@ def _open_key(model: OpenModel) -> OpenModel:
 
 
 class _Maker:
+    """Makes the tools of one model; `row` and `rows` are its singular and plural."""
+
     def __init__(
         self, toolset: Toolset, model: OpenModel, opened: OpenModels, remarks: Problems
     ) -> None:
@@ -133,7 +136,7 @@ class _Maker:
     # -- what is shown and asked by ----------------------------------------------------
 
     def _paths(self, model: OpenModel, names: Iterable[str]) -> Iterator[str]:
-        """Yield the paths to show; a relation to one row has its text, and its key."""
+        """Yield the paths to show: of relations to one also the key, to many none."""
         for name in names:
             field = model.fields.get(name)
             if field is None or field.kind is not FieldKind.TO_MANY:
@@ -185,25 +188,25 @@ class _Maker:
                 "parameter": SEARCH,
                 "description": f"Words, each of them in {words}.",
             }
-        usual = [
+        usual_names = [
             each
             for each in free
             if each != self.key and filters[each].kind is not FieldKind.TEXT
         ]
-        asked = [*self._filter_configs(usual)]
-        ranges = [each["parameter"] for each in asked if each["lookup"] == "range"]
-        ends = [f"{name}_{end}" for name in ranges for end in ("from", "to")]
+        configs = [*self._filter_configs(usual_names)]
+        ranges = [each["parameter"] for each in configs if each["lookup"] == "range"]
+        range_ends = [f"{name}_{end}" for name in ranges for end in ("from", "to")]
         # Leave out an exact filter whose name is that of the end of another range.
         yield from (
             each
-            for each in asked
-            if each["lookup"] != "exact" or each["parameter"] not in ends
+            for each in configs
+            if each["lookup"] != "exact" or each["parameter"] not in range_ends
         )
-        names = [each["parameter"] for each in asked]
+        names = [each["parameter"] for each in configs]
         for name in options.get("filters", free):
-            empty = self._empty_config(name)
-            if empty is not None and empty["parameter"] not in names:
-                yield empty
+            empty_filter = self._empty_config(name)
+            if empty_filter is not None and empty_filter["parameter"] not in names:
+                yield empty_filter
 
     def _filter_configs(self, usual: Iterable[str]) -> Iterator[JsonObject]:
         chosen = self.toolset.options.get("filters")
@@ -221,11 +224,11 @@ class _Maker:
         path = resolve_path(name, self.model, self.opened, "filters")
         if not path.end_field.may_be_empty:
             return None
-        what = f"Whether there is no {_label_of(path.end_field)}."
+        description = f"Whether there is no {_label_of(path.end_field)}."
         parts = {"lookup": EMPTY, "parameter": f"{path.name}_empty"}
         # The key is checked, not the text: that may have a permission of its own.
         name = f"{name}.pk" if path.stand_in == TEXT else name
-        return {"path": name, **parts, "description": what}
+        return {"path": name, **parts, "description": description}
 
     def _filters_of(self, name: str) -> Iterator[JsonObject]:
         path = resolve_path(name, self.model, self.opened, "filters")
@@ -266,7 +269,7 @@ class _Maker:
             for each, field in self.fields.items()
             if field.kind not in _UNSORTED and is_sortable(field)
         ]
-        # Not relations by a key: a list counts all its rows, and there may be millions.
+        # No relations by a foreign key: a list counts all its rows, perhaps millions.
         listed = [
             name
             for name in self.many
@@ -396,14 +399,14 @@ class _Maker:
     ) -> DeclaredTool:
         """Return a tool; one of its arguments chooses among the `queries`.
 
-        `chooser` is that argument, `meaning` its description; without it, None counts.
+        `chooser` is that argument, `meaning` its text; without it, query None runs.
         """
         toolset, demands = self.toolset, self.toolset.demands
         for query in queries.values():
             demands = demands.combined_with(query.demands)
         schema = input_schema(queries[None])
-        if ways := [each for each in queries if each is not None]:
-            choice = {"type": "string", "enum": ways, "description": meaning}
+        if choices := [each for each in queries if each is not None]:
+            choice = {"type": "string", "enum": choices, "description": meaning}
             schema["properties"] = {**schema["properties"], chooser: choice}
 
         if queries[None].totals:

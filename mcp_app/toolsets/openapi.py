@@ -131,6 +131,7 @@ class ToolMaker:
             raise problems[0]
         definition = ToolDefinition(
             name=offer.name,
+            # Without a description, the summary serves as one, and not as a title.
             title=(offer.description and offer.summary)
             or capfirst(offer.name.replace("_", " ")),
             description=offer.description or offer.summary,
@@ -140,10 +141,10 @@ class ToolMaker:
             demands=self.toolset.demands.combined_with(demands),
             tags=self.toolset.tags,
         )
-        carrier = ViewCall(asked, view, accept)
+        view_call = ViewCall(asked, view, accept)
         call, place = self.toolset.call, self.toolset.origin.place
         request = f"{offer.method} {self.site.prefix}{offer.path}"
-        ready = ReadyFunction(call, place, carrier.runnable(), request)
+        ready = ReadyFunction(call, place, view_call.runnable(), request)
         yield Declaration(definition, ready)
 
 
@@ -195,7 +196,7 @@ class ViewCall:
 def _views_by_path() -> dict[str, Any]:
     """Return the views of the site by their paths, with {} for each variable."""
     views: Any = extract_views_from_urlpatterns(get_resolver().url_patterns)
-    # If two views have one path, the first answers.
+    # If two views have one path, the first answers: it must come last in the dict.
     return {_blank_path(simplify_regex(path)): view for view, path, *_ in views[::-1]}
 
 

@@ -109,15 +109,16 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
     # This avoids the site's hooks, which drop what its own document does not show.
     for path, regex, method, callback in inspector._get_api_endpoints(None, ""):
         # A path that ends with a format leads to the same view as the path without.
-        is_other = path.rstrip("/").endswith("{format}")
-        if callback.cls is view_class and path.startswith(prefix) and not is_other:
+        has_format = path.rstrip("/").endswith("{format}")
+        if callback.cls is view_class and path.startswith(prefix) and not has_format:
             view = generator.create_view(callback, method)
-            named = generator.coerce_path(path, method, view)
-            each = _Operation(toolset.options, callback, view, method, named)
+            shown_path = generator.coerce_path(path, method, view)
+            each = _Operation(toolset.options, callback, view, method, shown_path)
             is_version = each.choose_version(inspector.patterns)
             if is_version and each.describe(regex, generator.registry):
                 operations.append(each)
     _check_places(operations, toolset.options)
+    # PATCH can do what PUT can, so leave out PUT where both exist.
     patched = {each.path for each in operations if each.method == "PATCH"}
     return [o for o in operations if o.method != "PUT" or o.path not in patched]
 
@@ -214,10 +215,10 @@ class _Operation:
         if scheme is None or not is_versioning_supported(scheme):
             return True
         # The namespace of a view is its version.
-        by_place = issubclass(scheme, NamespaceVersioning)
-        by_place = by_place and "version" not in self.options
+        by_namespace = issubclass(scheme, NamespaceVersioning)
+        by_namespace = by_namespace and "version" not in self.options
         version = self.options.get("version") or scheme.default_version
-        if not (version or by_place):
+        if not (version or by_namespace):
             versions = ", ".join(scheme.allowed_versions or "…")
             raise RegistrationError(f'It has versions ({versions}): add version="…".')
         self.path = modify_for_versioning(
@@ -226,7 +227,7 @@ class _Operation:
         if issubclass(scheme, AcceptHeaderVersioning):
             self.accept = self.view.request.accepted_media_type
         with suppress(NotFound):
-            if by_place:
+            if by_namespace:
                 version, _ = self.view.determine_version(self.view.request)
                 self.view.request.version = version
             return bool(operation_matches_version(self.view, version))
@@ -268,8 +269,8 @@ class _Operation:
         if self.extra is not None:
             path = path.removesuffix(self.extra.url_path.strip("/"))
         words = name or re.sub(r"\{[^{}]*\}", "", re.sub(_ROOT, "", path))
-        last = self.method if len(methods - {"head"}) > 1 else ""
-        return snake_case(f"{words} {verb} {last}")
+        suffix = self.method if len(methods - {"head"}) > 1 else ""
+        return snake_case(f"{words} {verb} {suffix}")
 
     def _description(self) -> str:
         """Return the action's text, or else a sentence about it and the view's text."""
@@ -307,8 +308,8 @@ class _Operation:
         body = self.about.get("requestBody", {})
         fields = getattr(serializer, "fields", {}).values() if body else ()
         files = [e for e in fields if isinstance(e, FileField) and not e.read_only]
-        is_bare = body.get("required") and self.method != "PATCH"
-        if (is_bare and any(file.required for file in files)) or "FILES" in self.reads:
+        is_full = body.get("required") and self.method != "PATCH"
+        if (is_full and any(file.required for file in files)) or "FILES" in self.reads:
             self.bar, files = "it wants a file", []
         for each in files:
             self.remarks.append(f"{each.field_name} is left out: no file can be sent")
@@ -320,7 +321,7 @@ class _Operation:
 
     @cached_property
     def reads(self) -> Mapping[str, Set[str]]:
-        """The names that its source reads from a request, by members of the request."""
+        """Names that the action's source reads from members of a request."""
         functions = [getattr(self.view, self.action)]
         is_list = not _LISTING.isdisjoint(unwrap(functions[0]).__code__.co_names)
         if isinstance(self.view, GenericAPIView) and is_list:
@@ -329,13 +330,14 @@ class _Operation:
         return read_names(functions)
 
     def unsaid_remarks(self, inputs: Collection[str]) -> Iterator[str]:
-        """Yield names that it reads but that are no parameters, and the line to add."""
+        """Yield remarks on names that it reads but that are no parameters."""
         for member, names in self.reads.items():
             unsaid = sorted(n for n in names - {""} if argument_name(n) not in inputs)
             option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
             is_documented: Any = self.schema.get_override_parameters()
             if member == "POST":
                 option, is_documented = "request=…", not self._is_body_assumed()
+            # "" stands for names that the source does not spell out.
             if unsaid or ("" in names and not is_documented):
                 line = f"extend_schema({option})"
                 if isinstance(self.view, ViewSetMixin):
@@ -345,6 +347,7 @@ class _Operation:
                 yield f"it reads {what} of request.{member} by itself: write {line}"
 
     def _is_body_assumed(self) -> bool:
+        """Whether drf-spectacular falls back to the view's serializer for the body."""
         mark: Any = object()
         self.schema._get_serializer = lambda: mark
         try:
@@ -370,7 +373,7 @@ class _Operation:
     def permissions(self) -> tuple[str, ...]:
         """The permissions that `DjangoModelPermissions` of the view demands."""
         needed: list[str] = []
-        # If the view looks for a caller here, it raises: it decides at each call.
+        # A view that looks at the caller decides at each call: here, `user` raises.
         with suppress(Exception):
             self.view.request.__class__ = _CallerlessRequest
             for each in self.view.get_permissions():
@@ -396,6 +399,7 @@ _ADDS: Final = ToolHints(read_only=False, destructive=False)
 _LISTING: Final = frozenset({"list", "get_queryset", "filter_queryset"})
 """Names of methods that an action calls if it lists rows."""
 _WHICH: Final = ("prefix", "version")
+"""Options that choose among several places of a view in the URLconf."""
 _SENTENCES: Final = {
     "list": "List %(many)s.",
     "retrieve": "Get one %(one)s.",

@@ -121,7 +121,7 @@ class SiteViews(BaseHandler):
         try:
             yield visit
         finally:
-            # `close` would also signal that the request is finished, but it goes on.
+            # `close` would also signal the end of a request, but the client's goes on.
             for close in visit.response._resource_closers:
                 with suppress(Exception):
                     close()
@@ -287,6 +287,7 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
 
 def _address_of(run: Run | None) -> str:
     """Return the address of an anonymous caller if it is known, else a fixed one."""
+    # The key of an anonymous caller is “@” with an address or a network, if known.
     person = "" if run is None else run.request.person
     network = person[1:] if person.startswith("@") else ""
     return network.partition("/")[0] or UNKNOWN_ADDRESS

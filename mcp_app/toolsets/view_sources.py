@@ -21,7 +21,7 @@ _FRAMEWORKS: Final = frozenset({"rest_framework", "django_filters"})
 def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
     """Return the names that functions read of `GET`, `POST` and `FILES` of a request.
 
-    If the source reads a name that it does not spell out, that is "".
+    If the source reads a name that it does not spell out, "" is among the names.
     """
     reads = defaultdict[str, set[str]](set)
     for each in functions:
@@ -33,7 +33,7 @@ def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
             if function.__module__.partition(".")[0] not in _FRAMEWORKS:
                 tree: Any
                 [tree] = ast.parse(dedent(inspect.getsource(function))).body
-                # `unparse` drops comments and writes one kind of quotes.
+                # No docstring; `unparse` drops comments and writes one kind of quotes.
                 body = tree.body[ast.get_docstring(tree) is not None :]
                 for member, name in _READS.findall("\n".join(map(ast.unparse, body))):
                     reads["GET" if member == "query_params" else member].add(name)
