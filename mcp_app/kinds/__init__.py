@@ -1,4 +1,4 @@
-"""What can stand behind a definition, by its name in the rows."""
+"""The kinds of definitions: what runs if a client calls one, such as a query."""
 
 from __future__ import annotations
 

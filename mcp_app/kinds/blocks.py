@@ -29,6 +29,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
 
 _EVERY = ("type", "annotations", "_meta")
+"""Members that a block of any type may have."""
 
 
 def block_from_json(value: object, uploads: Uploads) -> Block:
@@ -60,6 +61,7 @@ def block_words(block: Any) -> str:
 
 
 _FILE = frozenset({"type", "uri", "mimeType", "upload"})
+"""The members of a block that has no contents but an uploaded file."""
 
 
 def require_object(value: object, what: str) -> JsonObject:
@@ -134,11 +136,11 @@ def _resource_block(block: JsonObject, uploads: Uploads) -> Block:
     refuse_unknown_members(block, *_EVERY, "resource")
     inner = require_object(block.get("resource"), "“resource”")
     refuse_unknown_members(inner, "uri", "mimeType", "text", "blob", "upload", "_meta")
-    bytes_there = "blob" in inner or "upload" in inner
+    has_bytes = "blob" in inner or "upload" in inner
     contents = ResourceContents(
         uri=_valid_uri_member(inner),
         text=_optional_text(inner, "text"),
-        blob=content_bytes(inner, "blob", uploads) if bytes_there else None,
+        blob=content_bytes(inner, "blob", uploads) if has_bytes else None,
         mime_type=_optional_text(inner, "mimeType"),
         **_extra_members(inner),
     )

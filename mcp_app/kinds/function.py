@@ -134,7 +134,7 @@ class FunctionKind(Kind):
     def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
-        """Return also what the row asks for but the function does not take."""
+        """Return also the parameters of the row that the function does not take."""
         try:
             function = self._configured_function(config)
         except KindError as error:
@@ -183,6 +183,7 @@ def _arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
 
 
 def _client_arguments(definition: Definition) -> tuple[str, Mapping[str, object]]:
+    """Return the column that says what clients may send, and its JSON Schema."""
     if isinstance(definition, ToolDefinition):
         return "input_schema", definition.input_schema
     if isinstance(definition, PromptDefinition):

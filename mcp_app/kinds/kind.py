@@ -57,7 +57,7 @@ NO_UPLOADS: Uploads = MappingProxyType({})
 Description: TypeAlias = Sequence[tuple[str, str]]
 """A config in words: pairs of a label and a text."""
 OUTSIDE: Final = gettext_lazy("Reaches outside this site")
-"""The label of the part that names what is outside."""
+"""The label of the part of a `Description` that names the other site."""
 
 
 class Effect(StrEnum):
@@ -262,7 +262,7 @@ class Kind:
     ) -> Runnable[Any]:
         """Return the runnable for a definition of any type.
 
-        Any other exception of the kind is logged and becomes a `KindError`.
+        Any exception that is no `KindError` is logged and becomes one.
         """
         makers: Mapping[type[Definition], Callable[..., Runnable[Any]]] = {
             ToolDefinition: self.tool_runnable,
@@ -320,6 +320,7 @@ class Kind:
             if not schemas.compile_schema(self.schema).violations(config):
                 return say(definition, deepcopy(config))
         except Exception as error:
+            # Only the line that this writes into the log is needed.
             self._kind_error_from(error)
         return None
 
@@ -328,14 +329,14 @@ class Kind:
     ) -> list[Problem]:
         """Return why a definition cannot be made runnable."""
         try:
-            wrong = list(self._config_errors(definition, config, uploads))
-            if not wrong:
+            errors = list(self._config_errors(definition, config, uploads))
+            if not errors:
                 self.definition_runnable(definition, config, uploads)
         except KindError as error:
-            wrong = [error]
+            errors = [error]
         except Exception as error:
-            wrong = [self._kind_error_from(error)]
-        return [Problem.from_error(each) for each in wrong]
+            errors = [self._kind_error_from(error)]
+        return [Problem.from_error(each) for each in errors]
 
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
@@ -346,6 +347,7 @@ class Kind:
             return
         violations = schemas.compile_schema(self.schema).violations(config)
         for each in violations:
+            # “$.filters[0].value” becomes “filters.0.value”.
             place = each.path.lstrip("$.").replace("[", ".").replace("]", "")
             yield KindError(f"{each.path}: {each.message}", place=place)
         if not violations:

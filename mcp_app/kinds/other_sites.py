@@ -75,8 +75,8 @@ _FAILURES: Final[Mapping[type[EgressError], tuple[Outcome, str]]] = {
 
 def site_failure(site: Site, error: EgressError, only_reads: bool) -> ExternalError:
     """Return the error that a client gets if a site gave no answer."""
-    sort = next(each for each in _FAILURES if isinstance(error, each))
-    outcome, message = _FAILURES[sort]
+    error_type = next(each for each in _FAILURES if isinstance(error, each))
+    outcome, message = _FAILURES[error_type]
     message = message.format(
         title=site.title,
         most=f"{site.answer / MIB:.3g} MiB",

@@ -19,6 +19,7 @@ _PLACEHOLDER = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}\}")
 _STRAY = re.compile(
     r"\{\{.{0,40}?\}\}|\{%.{0,40}?%\}|\{\{.{0,40}|\{%.{0,40}", re.DOTALL
 )
+"""What looks like a placeholder or a tag of a template, but is no placeholder."""
 
 _SINGLE = re.compile(r"\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}")
 
@@ -35,6 +36,7 @@ def check_placeholders(value: object, names: Collection[str], noun: str) -> bool
                 f"“{match.group()}” stands in a name. Only in values is it replaced."
             )
     for text in _all_strings(value):
+        # Even pieces are fixed text, odd ones are names of placeholders.
         pieces = _PLACEHOLDER.split(text)
         for stray in map(_STRAY.search, pieces[0::2]):
             if stray:

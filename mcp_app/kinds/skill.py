@@ -119,6 +119,7 @@ def _build_skill(
 def _skill_file(
     definition: ResourceDefinition, config: JsonObject
 ) -> tuple[JsonObject, bytes]:
+    """Return the frontmatter of SKILL.md, and the whole file."""
     columns = {"name": definition.name, "description": definition.description}
     frontmatter = {**columns, **config.get("frontmatter", {})}
     return frontmatter, render_skill_file(frontmatter, config.get("body", ""))

@@ -107,6 +107,7 @@ def _published_rows(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
 def _code_offers(
     registry: Registry, overlays: Mapping[tuple[str, str], StoredOverlay]
 ) -> Iterator[tuple[Definition, Key | None]]:
+    """Yield the definitions of code as staff changed them; a key is an overlay's."""
     for kind, declared in declarations(registry).items():
         for identity, each in declared.items():
             overlay = overlays.get((kind, identity))

@@ -61,7 +61,7 @@ Output = TypeVar("Output")
 Part = TypeVar("Part")
 Values = Mapping[str, object]
 
-# This value is valid as a part of a URI and as a whole URI.
+# Fills placeholders in checks: it is valid in a URI, and as a whole URI.
 _SAMPLE = "a:a"
 UNUSED = "parameter-unused"
 _ROLES = ("user", "assistant")
@@ -197,11 +197,11 @@ class TextKind(Kind):
 
 def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield each text, file and message, and all other members as JSON."""
-    rest = dict(config)
-    if isinstance(rest.get("text"), str):
-        yield _("Text"), rest.pop("text")
+    members = dict(config)
+    if isinstance(members.get("text"), str):
+        yield _("Text"), members.pop("text")
     blocks, messages = (
-        rest.pop(name) if isinstance(rest.get(name), list) else ()
+        members.pop(name) if isinstance(members.get(name), list) else ()
         for name in ("content", "messages")
     )
     for number, block in enumerate(blocks, 1):
@@ -210,12 +210,12 @@ def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
         yield _("Text") if is_text and len(blocks) == 1 else part, block_words(block)
     for number, message in enumerate(messages, 1):
         yield _("Message %(number)d") % {"number": number}, _message_words(message)
-    if "upload" in rest:
-        digest = {"digest": rest.pop("upload")}
+    if "upload" in members:
+        digest = {"digest": members.pop("upload")}
         yield _("File"), _("fingerprint %(digest)s") % digest
-    if rest.pop("is_error", False):
+    if members.pop("is_error", False):
         yield _("The answer is"), _("an error")
-    for name, value in rest.items():
+    for name, value in members.items():
         yield capfirst(name), pretty_text(value)
 
 
@@ -227,6 +227,8 @@ def _message_words(message: Any) -> str:
 
 
 class _Names:
+    """The names that placeholders may have; `noun` says what they are."""
+
     def __init__(self, names: Collection[str], noun: str) -> None:
         self._samples = dict.fromkeys(names, _SAMPLE)
         self._noun = noun
@@ -235,11 +237,12 @@ class _Names:
         self, value: Any, build: Callable[[Any], Part]
     ) -> Callable[[Values], Part]:
         """Return a function that builds a part of the answer from a call's values."""
-        changes = placeholders.check_placeholders(value, self._samples, self._noun)
+        is_filled = placeholders.check_placeholders(value, self._samples, self._noun)
+        # This also checks the config before any call.
         fixed = build(placeholders.fill_placeholders(value, self._samples))
 
         def build_filled(values: Values) -> Part:
-            if not changes:
+            if not is_filled:
                 return fixed
             try:
                 return build(placeholders.fill_placeholders(value, values))

@@ -221,18 +221,19 @@ def _placeholder_problems(
     for part in ("query", "headers"):
         pairs = enumerate(config.get(part, ()))
         parts += [(f"{part}.{at}.value", each) for at, each in pairs]
-    words = [(f"errors.{at}", each) for at, each in config.get("errors", {}).items()]
-    for place, value in (*parts, *words):
+    texts = [(f"errors.{at}", each) for at, each in config.get("errors", {}).items()]
+    for place, value in (*parts, *texts):
         try:
             placeholders.check_placeholders(value, names, noun)
         except KindError as error:
-            # An unknown name is a problem of the whole call, not of one place.
+            # An unknown name is a problem of the whole call, or of one error text.
             is_known = placeholders.names_in_value(value) <= {*names}
-            is_here = is_known or (place, value) in words
-            yield KindError(error.message, place=place if is_here else "")
+            is_at_place = is_known or (place, value) in texts
+            yield KindError(error.message, place=place if is_at_place else "")
 
 
 _OWN_TEXT: Final = re.compile(r"[?#\\\x00-\x1f\x7f]")
+"""Characters that the fixed text of a path must not have."""
 _LONE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -245,6 +246,7 @@ def _path_problems(path: str) -> Iterator[str]:
             "“•••” stands in the path for what looks like a key. Write there what it"
             " is, if it is none, or name a parameter."
         )
+    # Even pieces are fixed text; each placeholder between them counts as “x”.
     text = "x".join(placeholders.split_pieces(path)[0::2])
     if match := _OWN_TEXT.search(text):
         message = _(

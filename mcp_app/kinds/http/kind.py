@@ -67,11 +67,11 @@ Output = TypeVar("Output")
 
 DONE: Final = "Done."
 SUCCESS: Final = 2
-"""The first digit of a status."""
+"""The first digit of each status of a success."""
 OBSERVER: Final[ContextVar[Callable[[SiteAnswer], object] | None]] = ContextVar(
     "observer", default=None
 )
-"""A function that is called with each full answer of a site."""
+"""A function that gets each full answer of a site, for *Try it* in the admin."""
 
 
 class HttpKind(Kind):
@@ -178,8 +178,8 @@ class HttpKind(Kind):
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        if wrong := list(super()._config_errors(definition, config, uploads)):
-            yield from wrong
+        if errors := list(super()._config_errors(definition, config, uploads)):
+            yield from errors
             return
         call, problems = read_http_config(config, *allowed_names(definition))
         yield from problems
@@ -255,7 +255,7 @@ class NothingThere(ExternalError):
 
 @dataclass(frozen=True)
 class SiteCaller:
-    """Runs a call; `name` is the definition's."""
+    """Runs the call of a definition; `name` is the name of the definition."""
 
     name: str
     call: HttpCall
@@ -267,7 +267,7 @@ class SiteCaller:
         repeatable: bool,
         through: Connections | None = None,
     ) -> SiteAnswer:
-        """Call the site through these connections, by default those of the loop."""
+        """Call the site `through` connections, by default those of the event loop."""
         try:
             request = request_for(self.call, values, idempotent=repeatable)
         except Forbidden as error:
@@ -306,6 +306,6 @@ class SiteCaller:
         for family, make in (("image/", Image), ("audio/", Audio)):
             if media_type.startswith(family):
                 return ToolOutput((make(content.body, media_type),), meta=UNTRUSTED)
-        sort = media_type or _("something without a type")
-        message = f"{self.call.site.title} sent {sort}, which cannot be shown."
+        type_text = media_type or _("something without a type")
+        message = f"{self.call.site.title} sent {type_text}, which cannot be shown."
         raise ExternalError(message, Outcome.SHAPE)

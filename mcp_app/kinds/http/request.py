@@ -70,6 +70,7 @@ def _filled_path(call: HttpCall, values: Values) -> str:
     add a slash, also not after repeated decoding: another address would answer.
     """
     pieces = placeholders.split_pieces(call.path)
+    # Even pieces are fixed text, odd ones are names of placeholders.
     names = pieces[1::2]
     pieces[0::2] = map(quoted_path, pieces[0::2])
     # Values that are not filled in yet are a letter: it adds no slash.
@@ -84,6 +85,7 @@ def _filled_path(call: HttpCall, values: Values) -> str:
             raise Forbidden(
                 f"The value of {name}, which is part of the path, is empty."
             )
+        # The value must not change the number of segments, however servers decode it.
         before = map(len, readings_of("".join(pieces)))
         pieces[2 * index + 1] = value
         after = map(len, readings_of("".join(pieces)))
@@ -113,8 +115,8 @@ def _filled_headers(
 ) -> Iterator[tuple[str, str]]:
     for template in pair_templates:
         if placeholders.names_in_value(template.value) <= values.keys():
-            if alone := placeholders.only_name(template.value):
-                parts = map(value_as_text, _flatten_value(values[alone]))
+            if lone_name := placeholders.only_name(template.value):
+                parts = map(value_as_text, _flatten_value(values[lone_name]))
                 yield template.name, ",".join(parts)
             else:
                 yield template.name, fill_placeholders(template.value, values)
@@ -141,14 +143,14 @@ def _encode_pair(
     if not placeholders.names_in_value(pair.value) <= values.keys():
         return ()
     name = quote(pair.name, safe="[]")
-    alone = placeholders.only_name(pair.value)
-    value = values[alone] if alone else fill_placeholders(pair.value, values)
+    lone_name = placeholders.only_name(pair.value)
+    value = values[lone_name] if lone_name else fill_placeholders(pair.value, values)
     if isinstance(value, dict | list):
         members = [*_encode_members(name, value, pair.style)] if value else []
         for member, _value in members:
             if unquote(member) in reserved_names:
                 raise Forbidden(
-                    f"The value of {alone} has “{unquote(member)}”, which the call"
+                    f"The value of {lone_name} has “{unquote(member)}”, which the call"
                     " itself sends."
                 )
         return members
@@ -177,9 +179,9 @@ def _encode_brackets(name: str, value: object) -> Iterator[tuple[str, str]]:
         for key, each in value.items():
             yield from _encode_brackets(f"{name}[{_quote_value(key)}]", each)
     elif isinstance(value, list):
-        for at, each in enumerate(value):
+        for index, each in enumerate(value):
             # Without an index, two objects in a list would be read as one.
-            number = at if isinstance(each, dict | list) else ""
+            number = index if isinstance(each, dict | list) else ""
             yield from _encode_brackets(f"{name}[{number}]", each)
     else:
         yield name, _quote_value(value)
@@ -209,6 +211,7 @@ def _encode_body(
 
 
 _ABSENT: Final = object()
+"""Stands for a value that was not given; None is sent as null."""
 
 
 def _filled_or_absent(part: object, values: Values) -> object:
@@ -217,8 +220,8 @@ def _filled_or_absent(part: object, values: Values) -> object:
     Members and entries whose value was not given are left out.
     """
     if isinstance(part, str):
-        if alone := placeholders.only_name(part):
-            return values.get(alone, _ABSENT)
+        if lone_name := placeholders.only_name(part):
+            return values.get(lone_name, _ABSENT)
         return fill_placeholders(part, values)
     if isinstance(part, dict):
         members = {n: _filled_or_absent(each, values) for n, each in part.items()}
@@ -375,14 +378,14 @@ def refusal_error(
         )
     else:
         message = f"{title} failed ({status})."
-    is_callers = status // 100 == CLIENT_ERROR and status not in _NOT_CALLERS
-    outcome = Outcome.TOOL_ERROR if is_callers else Outcome.OTHER_SITE
+    by_caller = status // 100 == CLIENT_ERROR and status not in _NOT_CALLERS
+    outcome = Outcome.TOOL_ERROR if by_caller else Outcome.OTHER_SITE
     message = message.rstrip()
-    return ExternalError(message, outcome, "" if is_callers else f"{status}: {message}")
+    return ExternalError(message, outcome, "" if by_caller else f"{status}: {message}")
 
 
 CLIENT_ERROR: Final = 4
-"""The first digit of a status."""
+"""The first digit of each status that blames the request."""
 _NO_KEY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _NOT_CALLERS: Final = (
     *_NO_KEY,

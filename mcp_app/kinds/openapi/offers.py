@@ -123,6 +123,8 @@ def _trimmed_text(value: object, longest: int) -> str:
 
 @dataclass
 class _OperationReader:
+    """Reads one operation of a document into an `Offer`."""
+
     document: JsonObject
     translator: Translator
     site: Site
@@ -306,6 +308,7 @@ class _OperationReader:
             return {}
         if parameter.get("allowReserved") is True:
             self._reserved.add(parameter["name"])
+        # The counter is empty: a name in the path changes only if it is taken already.
         return {parameter["name"]: self._add_argument(parameter, "path", Counter())}
 
     def _query_pair(
@@ -378,8 +381,8 @@ class _OperationReader:
         self.remarks.append(_("the body is left out: it is %s") % what)
 
     def json_body(self, media_type: str, media: JsonObject, required: bool) -> None:
-        usual = _bare_media_type(media_type) == "application/json"
-        body: JsonObject = {} if usual or "*" in media_type else {"type": media_type}
+        is_json = _bare_media_type(media_type) == "application/json"
+        body: JsonObject = {} if is_json or "*" in media_type else {"type": media_type}
         self.config["body"] = body
         schema = self._translate_media(media)
         lifted = self._liftable_arguments(schema)
@@ -417,7 +420,7 @@ class _OperationReader:
         return self.translator.translate(media.get("schema", {}))
 
     def _liftable_arguments(self, schema: Any) -> dict[str, str] | None:
-        """Return an argument for each property; None if the body is one argument."""
+        """Return argument names by property; None if the body must be one argument."""
         if isinstance(schema, dict) and set(schema) == {"$ref"}:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
@@ -512,12 +515,13 @@ class _OperationReader:
         )
         if problems:
             raise Unusable(_("it cannot be called: %s") % problems[0].message)
-        if names := [*single_braces(self.config.get("query"))]:  # those of the path
+        if names := [*single_braces(self.config.get("query"))]:  # from the path
             raise Unusable(_("“{%s}” of its path is no parameter") % names[0])
         return schema
 
 
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
+"""The place of a parameter in a path, such as {id}."""
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _NO_FIELDS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
 _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
@@ -525,7 +529,7 @@ _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 
 
 def _describe_schema(schema: Any, original: str, about: str) -> Any:
-    """Return a schema with a description; it has the original name if not ASCII."""
+    """Return a schema with a description, which repeats a name that is not ASCII."""
     if not isinstance(schema, dict):
         return schema
     text = schema.get("description", about)

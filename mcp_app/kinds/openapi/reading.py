@@ -82,6 +82,7 @@ class Offer:
         """
         remarks, choices, limit = self.remarks, self.choices, MAX_PAIRS
         if chosen is None:
+            # Required and fixed parameters take a part of the limit.
             chosen = choices[: max(0, limit + len(choices) - len(self.pairs))]
             if names := ", ".join(choices[len(chosen) :]):
                 message = _(
@@ -293,8 +294,8 @@ def read_yaml(content: bytes) -> object:
 
 def _check_directives(content: bytes) -> None:
     # YAML is UTF-8 or UTF-16; a mark at the beginning says that it is UTF-16.
-    is_wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    text = content.decode("utf-16" if is_wide else "utf-8-sig", "replace")
+    is_utf16 = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    text = content.decode("utf-16" if is_utf16 else "utf-8-sig", "replace")
     count = 0
     for line in text.splitlines():
         content_line = line.lstrip(" \t\ufeff")
@@ -319,6 +320,8 @@ class _Open:
 
 @dataclass
 class _Builder:
+    """Builds a value from the events of a YAML parser, without recursion."""
+
     value: object = None
     is_complete: bool = False
     _stack: list[_Open] = field(default_factory=list)
@@ -337,7 +340,7 @@ class _Builder:
     def add_scalar(self, event: Any) -> None:
         above = self._stack[-1] if self._stack else None
         is_key = above is not None and isinstance(above.value, dict) and not above.key
-        # The style is "" from the C parser, and None from the Python parser.
+        # Only a scalar without style is converted: "" (C parser), None (Python parser).
         if is_key or not (event.implicit[0] and not event.style):
             value: object = event.value
         else:

@@ -28,7 +28,7 @@ MOST_WRITTEN: Final = 64 * MIB
 
 _DROPPED: Final = frozenset(
     {"discriminator", "example", "examples", "externalDocs", "xml", "deprecated"}
-    # Keywords of 2019-09: one is refused now, the other would mean the whole schema.
+    # Keywords of JSON Schema 2019-09, which 2020-12 does not have any more.
     | {"$recursiveAnchor", "$recursiveRef"}
 )
 _OF_SCHEMAS: Final = frozenset(
@@ -45,6 +45,7 @@ _OF_SCHEMAS: Final = frozenset(
         "unevaluatedProperties",
     }
 )
+"""Keywords whose value is a schema."""
 _LISTS_OF_SCHEMAS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS_OF_SCHEMAS: Final = frozenset(
     {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
@@ -99,6 +100,7 @@ def _leads_nowhere(reference: object) -> str:
 
 def resolve_references(document: JsonObject, value: Any) -> JsonObject:
     """Follow the references of a part that is no schema; raise `Unusable`."""
+    # Ten references in a row count as a circle.
     for _step in range(10):
         if not isinstance(value, dict):
             raise Unusable(_("a part of it is no object"))
@@ -243,7 +245,7 @@ class Translator:
         return piece
 
     def _translate_target(self, key: _Steps, target: Any, depth: int) -> _Piece:
-        before = self.nodes
+        nodes_before = self.nodes
         self._open[key] = ""
         try:
             schema = self._translate_schema(target, depth + 1)
@@ -255,7 +257,7 @@ class Translator:
         if name:
             self._definitions[name] = schema
             return _Piece(schema, 1, name=name)
-        return _Piece(schema, self.nodes - before, size)
+        return _Piece(schema, self.nodes - nodes_before, size)
 
     def _new_definition_name(self, key: _Steps) -> str:
         name = re.sub(r"[^A-Za-z0-9_]+", "_", "".join(key[-1:])).strip("_")[:40]
@@ -286,6 +288,7 @@ class Translator:
 def _without_read_only(
     schema: JsonObject, members: JsonObject, translator: Translator
 ) -> None:
+    """Remove what only answers have from `members`, the translation of `schema`."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
@@ -322,6 +325,7 @@ def _translate_old_keywords(members: JsonObject) -> JsonObject:
 
 
 def _translate_old_bounds(members: JsonObject) -> JsonObject:
+    """Translate bounds of OpenAPI 3.0, where `exclusiveMinimum` is a boolean."""
     for bound in ("minimum", "maximum"):
         exclusive = f"exclusive{bound.capitalize()}"
         if not isinstance(members.get(exclusive), bool):

@@ -222,6 +222,7 @@ class _Choice:
             rows = self.lookup.rows_by_key(ctx, keys, values, arguments)
         chosen: list[Occurred] = []
         for each, pk in fitting:
+            # An event without a key stands for many that are not told one by one.
             if pk is None:
                 chosen.append(replace(each, is_gap=True))
             elif each.data["on"] == DELETED:
@@ -232,8 +233,8 @@ class _Choice:
 
     def _fits(self, data: JsonObject) -> bool:
         on, changed = data["on"], {*data["changed"]}
-        of_no_use = on == CHANGED and self.watched and not changed & {*self.watched}
-        return on in self.on and not of_no_use
+        is_unwatched = on == CHANGED and self.watched and not changed & {*self.watched}
+        return on in self.on and not is_unwatched
 
 
 def _bounded_row(row: JsonObject, key: str) -> JsonObject:

@@ -106,6 +106,7 @@ _FIXED: Final[Mapping[str, JsonObject]] = {
     "next_days": _DAYS,
     "period": {"type": "string", "enum": list(PERIODS)},
 }
+"""Lookups whose values have the same schema for each field."""
 
 
 def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
@@ -119,8 +120,8 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
         return text_like(_LIKE[field.kind])
     is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE, FieldKind.TO_MANY)
     # A key has the kind of the column that it refers to.
-    whole = is_key and isinstance(column, IntegerField)
-    simple = _TYPES.get(FieldKind.NUMBER if whole else field.kind)
+    is_integer = is_key and isinstance(column, IntegerField)
+    simple = _TYPES.get(FieldKind.NUMBER if is_integer else field.kind)
     if simple is not None:
         return dict(simple)
     formats = [each for kind, each in _FORMATS.items() if isinstance(column, kind)]
@@ -149,6 +150,7 @@ _FORMATS: Final[Mapping[type[Any], str]] = {
 
 
 _ENDS: Final = (EXAMPLES["date"], NAIVE)
+"""Examples of the ends of a range: a day, and a moment."""
 
 
 class Unfit(Exception):
@@ -181,6 +183,7 @@ def _clean_end(text: str, *, is_last: bool) -> Value:
 
     The text is a day or a moment in ISO 8601.
     """
+    # A date has ten characters: a longer text has a time, too.
     step = datetime.resolution if text[10:] else timedelta(days=1)
     try:
         moment = site_time(datetime.fromisoformat(text) + is_last * step)
@@ -239,9 +242,9 @@ _FORM_FIELDS: Final[Mapping[FieldKind, type[forms.Field]]] = {
 
 def _as_form_input(value: object) -> object:
     """Return numbers as people type them, which Django's fields read exactly."""
-    typed = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     try:
-        return str(value) if typed else value
+        return str(value) if is_number else value
     except ValueError:
         # Python refuses to write integers of more than 4,300 digits.
         raise Unfit("This number is too large.") from None
@@ -296,8 +299,9 @@ def period_days(today: date, name: str) -> Days:
         monday = _shift(today, 7 * step - today.weekday())
         return Days(monday, _shift(monday, 7))
     months = {"month": 1, "quarter": 3, "year": 12}[unit]
-    now = 12 * today.year + today.month - 1
-    first = now - now % months + step * months
+    # Months are numbered from January of the year 0.
+    month = 12 * today.year + today.month - 1
+    first = month - month % months + step * months
     return Days(
         *(date(each // 12, each % 12 + 1, 1) for each in (first, first + months))
     )

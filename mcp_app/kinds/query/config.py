@@ -219,13 +219,14 @@ def usual_group_order(
     dated = [name for name, kind in kinds.items() if kind in DATES]
     if dated:
         return tuple(GroupTerm(name, False) for name in dated)
+    # A stable sort: if there is no sum, the first measure stays the first.
     largest = sorted(aggregates, key=lambda name: aggregates[name] != "sum")[:1]
     return tuple(GroupTerm(name, True) for name in largest)
 
 
 MAX_MEASURES: Final = 5
 MAX_PATHS: Final = 5
-"""Texts that one filter may search."""
+"""How many texts one filter may search."""
 
 MAX_NAME_LENGTH: Final = 40
 NAME_PATTERN: Final = "^[A-Za-z][A-Za-z0-9_]*$"

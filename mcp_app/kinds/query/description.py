@@ -161,6 +161,7 @@ class QueryText:
         return _(", then by ").join(terms)
 
     def _inner(self, config: JsonObject) -> QueryText:
+        """Return the texts about a list below each row."""
         field = self._find(config["path"])[1]
         target = None if field is None else field.target_model._meta.label
         return QueryText({**config, "model": target, "answer": ONE}, self._opened)
@@ -230,8 +231,8 @@ class QueryText:
         """Return “The 10 customers with the largest turnover (…)”, or []."""
         order = self._terms
         name = order[0].removeprefix("-") if len(order) == 1 else ""
-        first = self._measures.get(name)
-        if first is None or first.kind not in NUMBERS or len(self._groups) != 1:
+        measure = self._measures.get(name)
+        if measure is None or measure.kind not in NUMBERS or len(self._groups) != 1:
             return []
         if not self._limit:
             return []
@@ -243,7 +244,7 @@ class QueryText:
             template,
             limit=str(self._limit),
             groups=[Span(group.plural, FIELD)],
-            measure=[Span(name, FIELD), Span(f" ({first.label})")],
+            measure=[Span(name, FIELD), Span(f" ({measure.label})")],
         )
         measures = [each for each in self._measures.items() if each[0] != name]
         if measures:
@@ -262,8 +263,8 @@ class QueryText:
         labels = [each.label for each in self._groups.values()]
         if self._answer != GROUPS:
             paths = [each["path"] for each in self._filters if each.get("parameter")]
-            first = (path if isinstance(path, str) else path[0] for path in paths)
-            labels = [self._find(each)[0] for each in first]
+            first_paths = (path if isinstance(path, str) else path[0] for path in paths)
+            labels = [self._find(each)[0] for each in first_paths]
         if not labels:
             return self._title
         details = {"rows": self._title, "labels": join_words(dict.fromkeys(labels))}

@@ -1,4 +1,4 @@
-"""Answers that are groups: counts, sums and averages."""
+"""A query as SQL: its conditions, sorting, related lists and groups."""
 
 from __future__ import annotations
 
@@ -114,6 +114,7 @@ class Sorting:
         """The ordering for a queryset or a window."""
         ordered = []
         for name, term in zip(self.names, self._terms, strict=True):
+            # Django takes True or None, but not False.
             last = term.path.nullable or None
             by = OrderBy(F(name), descending=term.descending, nulls_last=last)
             ordered.append(by)
@@ -121,6 +122,7 @@ class Sorting:
 
     def condition_after(self, values: Sequence[Any], key: Any) -> Q:
         """Return the condition for rows that come after a row with these values."""
+        # `Q(pk__in=[])` fits no row, `Q()` each row.
         later, equal = Q(pk__in=[]), Q()
         for name, term, value in zip(self.names, self._terms, values, strict=True):
             if value is not None:
@@ -152,20 +154,20 @@ def read_list(
     A list is `{"rows": […], "total": 3}`.  A parent without rows has no entry.
     """
     columns = Columns()
-    between = listed.field.through_table
+    through_table = listed.field.through_table
     before: tuple[Hop, ...] = ()
-    if between is None:
+    if through_table is None:
         rows, key = scopes.rows(listed.model), F("pk")
     else:
         before = (Hop(listed.field, listed.model).beyond_table,)
-        rows = between.model._base_manager.using(scopes.using)
+        rows = through_table.model._base_manager.using(scopes.using)
         key = F(before[0].field.join_columns.here)
     shape = Shape(listed.fields, scopes, columns, before)
     sorting = Sorting(listed.order, scopes, columns, key, before)
-    whose, link = [F(_PARENT)], listed.field.join_columns.there
+    partition, link = [F(_PARENT)], listed.field.join_columns.there
     order = sorting.order_expressions
-    number = Window(RowNumber(), partition_by=whose, order_by=order)
-    total = Window(Count("pk"), partition_by=whose)
+    number = Window(RowNumber(), partition_by=partition, order_by=order)
+    total = Window(Count("pk"), partition_by=partition)
     chosen = (
         rows.filter(**{f"{link}__in": list(parents)})
         .filter(conditions(listed.filters, scopes, values, today, before))
@@ -173,7 +175,7 @@ def read_list(
         .annotate(**{_NUMBER: number, _TOTAL: total})
         .filter(**{f"{_NUMBER}__lte": listed.limit})
         .order_by(_PARENT, _NUMBER)
-        # Read the number, too: a subquery that hides it would lose equal columns.
+        # Read the number, too: without it, Django's subquery loses equal columns.
         .values(_PARENT, _NUMBER, _TOTAL, *columns.expressions)
     )
     lists: dict[Any, JsonObject] = {}
@@ -184,6 +186,7 @@ def read_list(
 
 
 # -- groups ----------------------------------------------------------------------------
+# Columns: `mcp_g0` … are groups, `mcp_k0` … keys of groups, `mcp_m0` … measures.
 
 _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
     "sum": Sum,
@@ -221,8 +224,8 @@ def read_groups(
         .annotate(**measures)
         .order_by(*_group_order(query), *keys)[: query.limit + 1]
     )
-    read = [_group_line(query, line) for line in lines]
-    return read[: query.limit], len(read) > query.limit
+    group_lines = [_group_line(query, line) for line in lines]
+    return group_lines[: query.limit], len(group_lines) > query.limit
 
 
 def read_totals(

@@ -178,8 +178,8 @@ class QueryKind(Kind):
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        if wrong := list(super()._config_errors(definition, config, uploads)):
-            yield from wrong
+        if errors := list(super()._config_errors(definition, config, uploads)):
+            yield from errors
             return
         query, problems = self._read_config(config)
         yield from problems
@@ -196,7 +196,7 @@ def lookup_runnable(
     bind: Callable[[JsonObject], dict[str, object]],
     convert: Callable[[object], Output],
 ) -> Runnable[Output]:
-    """Return a runnable that reads the database in a thread; at most half are used."""
+    """Return a runnable that reads the database, in at most half of the threads."""
     return Runnable(
         run=run,
         style="sync",
@@ -209,6 +209,7 @@ def lookup_runnable(
 
 
 def _are_unique(names: Collection[str], query: Query) -> bool:
+    """Whether no two rows can have the same values in the fields with these names."""
     options = query.model.model._meta
     alone = {each.name for each in options.get_fields() if getattr(each, "unique", 0)}
     together = (constraint.fields for constraint in options.total_unique_constraints)
@@ -247,7 +248,7 @@ def _template_errors(
 
 @dataclass(frozen=True)
 class Lookup:
-    """Runs a query; `name` is the definition's."""
+    """Runs the query of a definition; `name` is the name of the definition."""
 
     name: str
     query: Query
@@ -272,6 +273,7 @@ class Lookup:
 
     def _reversed_ranges(self, values: Mapping[str, Any]) -> Iterator[Violation]:
         for name, each in self.query.parameters.items():
+            # A range is two filters, whose parameters end with “from” and “to”.
             last = f"{name.removesuffix('from')}to"
             if each.lookup != "from" or not values.keys() >= {name, last}:
                 continue

@@ -49,6 +49,7 @@ def plain_text(spans: Iterable[Span]) -> str:
 def compose(template: str, **parts: Spans | str) -> Spans:
     """Return the spans of a template with its `%(name)s` filled in."""
     spans: Spans = []
+    # Even pieces are fixed text, odd ones are names.
     for index, piece in enumerate(re.split(r"%\((\w+)\)s", template)):
         part = parts[piece] if index % 2 else piece
         spans += [Span(part)] if isinstance(part, str) else part
@@ -253,10 +254,11 @@ def filter_words(
     subject = [Span(label, FIELD), Span(" ")]
     if not names:
         return [*subject, *words.clause(config.get("value"), value)]
+    # If the parameter is called like the field, “the given state” says it better.
     if [name.text for name in names] == [label]:
         is_period = words.lookup == "period"
-        given = _("given as %(name)s") if is_period else _("the given %(name)s")
-        names = compose(given, name=names)
+        template = _("given as %(name)s") if is_period else _("the given %(name)s")
+        names = compose(template, name=names)
     spans = [*subject, *words.clause_of_parameters(names)]
     default = config.get("default")
     if value or default is not None:
@@ -268,6 +270,7 @@ def filter_words(
 def label_and_field_of(
     path: Any, model: OpenModel | None, opened: OpenModels
 ) -> tuple[str, OpenField | None]:
+    """Return what people call a path or a list of paths, and the first field."""
     paths = [path] if isinstance(path, str) else path
     pairs = [label_and_field(each, model, opened) for each in paths]
     labels = [label for label, _field in pairs]
@@ -296,6 +299,7 @@ class _Values(NamedTuple):
 
     def clause(self, value: object, text: str) -> Spans:
         if self.lookup == "isempty":
+            # To exclude empty values means the same as “empty: no”.
             return [Span(self._replace(exclude=self.exclude is bool(value))._label())]
         if self.lookup == "range" and isinstance(value, list) and not text:
             ends = [None if each is None else self.text_of(each) for each in value]
@@ -311,17 +315,17 @@ class _Values(NamedTuple):
         if self.lookup != "range" or not isinstance(default, list):
             return self.text_of(default)
         names = dict(zip(("first", "last"), map(self.text_of, default), strict=False))
-        first, last = (each is not None for each in default)
-        if first and last:
+        has_first, has_last = (each is not None for each in default)
+        if has_first and has_last:
             return _("%(first)s to %(last)s") % names
-        return (_("from %(first)s") if first else _("up to %(last)s")) % names
+        return (_("from %(first)s") if has_first else _("up to %(last)s")) % names
 
     def _label(self) -> str:
         return lookup_label(self.lookup, self.kind, self.exclude)
 
     def _with_label(self, value: Spans | str) -> Spans:
-        is_plain = self.lookup == "iexact" and not self.exclude
-        label = _("is … (any case)") if is_plain else self._label()
+        ignores_case = self.lookup == "iexact" and not self.exclude
+        label = _("is … (any case)") if ignores_case else self._label()
         before, gap, after = label.partition("…")
         value = [Span(value)] if isinstance(value, str) else value
         return [Span(before if gap else f"{before} "), *value, Span(after)]

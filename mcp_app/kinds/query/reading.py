@@ -56,6 +56,7 @@ from mcp_app.protocol.json_types import JsonObject
 # Answers that are rows: a page of them, their total, and where the next page begins.
 
 MOST_COUNTED: Final = 100_000
+"""If more rows fit, the answer says that there are at least so many."""
 
 
 @dataclass(frozen=True)
@@ -116,18 +117,19 @@ class RowReader:
         if place is not None:
             rows = rows.filter(sorting.condition_after(place.after, place.key))
         rows = rows.order_by(*sorting.order_expressions)
+        # One row more than the page has tells whether another page follows.
         values = list(rows.values(*columns.expressions)[: self.limit + 1])
         objects = self._rows_with_lists(shape, links, values[: self.limit])
         fitting = list(self._fitting_rows(objects))
-        following = None
+        next_place = None
         if len(values) > len(fitting):
-            last = values[len(fitting) - 1]
-            after = tuple(last[name] for name in sorting.names)
-            following = Place(after, last[sorting.key], self.today, total)
+            last_row = values[len(fitting) - 1]
+            after = tuple(last_row[name] for name in sorting.names)
+            next_place = Place(after, last_row[sorting.key], self.today, total)
         totals: JsonObject = {}
         if self.query.totals:
             totals = read_totals(self.query.totals, self.scopes, chosen)
-        return Page(fitting, total, following, totals)
+        return Page(fitting, total, next_place, totals)
 
     def _rows_with_lists(
         self, shape: Shape, links: Mapping[str, str], values: Sequence[dict[str, Any]]
@@ -137,12 +139,13 @@ class RowReader:
             column = links[each.field.name]
             parents = {row[column] for row in values}
             lists = read_list(each, self.scopes, parents, self.values, self.today)
-            for row, complete in zip(values, objects, strict=True):
+            for row, row_object in zip(values, objects, strict=True):
                 nothing: JsonObject = {"rows": [], "total": 0}
-                complete[each.field.name] = lists.get(row[column], nothing)
+                row_object[each.field.name] = lists.get(row[column], nothing)
         return objects
 
     def _fitting_rows(self, objects: Sequence[JsonObject]) -> Iterator[JsonObject]:
+        """Yield rows until the page is full; refuse a first row that is too large."""
         bytes_left = self.size
         for row in objects:
             size = len(jsonrpc.write(row))
@@ -181,6 +184,8 @@ def read_query_config(
 
 
 class _Reader:
+    """Reads one config; `problems` gets all that is wrong with it."""
+
     def __init__(self, opened: OpenModels) -> None:
         self._opened = opened
         self._parameters: set[str] = set()
@@ -235,12 +240,12 @@ class _Reader:
     ) -> tuple[Part, ...]:
         parts: list[Part] = []
         for at, item in enumerate(config.get(name, ())):
-            before = len(self.problems)
+            problems_before = len(self.problems)
             try:
                 parts.append(read(item, model))
             except KindError as error:
                 self.problems.append(error)
-            for problem in self.problems[before:]:
+            for problem in self.problems[problems_before:]:
                 place = problem.place if isinstance(item, dict) else ""
                 problem.place = f"{name}.{at}.{place}".rstrip(".")
         return tuple(parts)
@@ -268,20 +273,20 @@ class _Reader:
             _check_lookup(path, lookup, several=len(paths) > 1)
         if paths[0].stand_in == TEXT:
             lookup = IN_ANY_CASE.get(lookup, lookup)
-        read = partial(Filter, paths=paths, exclude=exclude)
+        make = partial(Filter, paths=paths, exclude=exclude)
         if lookup != RANGE:
-            return (self._filter_with_value(config, partial(read, lookup=lookup)),)
+            return (self._filter_with_value(config, partial(make, lookup=lookup)),)
         if exclude:
             raise KindError("A range cannot be excluded.", place="exclude")
-        return self._read_range(config, read)
+        return self._read_range(config, make)
 
     def _read_range(
-        self, config: JsonObject, read: Callable[..., Filter]
+        self, config: JsonObject, make: Callable[..., Filter]
     ) -> tuple[Filter, ...]:
         halves = {end: dict(config) for end in ENDS}
         for name in ("value", "default"):
             if config.get(name) is not None:
-                _fitting_value(read(lookup=RANGE), config[name], name)
+                _fitting_value(make(lookup=RANGE), config[name], name)
                 for half, value in zip(halves.values(), config[name], strict=True):
                     half[name] = value
         if "parameter" in config:
@@ -295,25 +300,25 @@ class _Reader:
             message = "A range needs a beginning or an end."
             raise KindError(message, place="value")
         return tuple(
-            self._filter_with_value(half, partial(read, lookup=end))
+            self._filter_with_value(half, partial(make, lookup=end))
             for end, half in halves.items()
         )
 
     def _filter_with_value(
-        self, config: JsonObject, read: Callable[..., Filter]
+        self, config: JsonObject, make: Callable[..., Filter]
     ) -> Filter:
         if "parameter" in config:
-            return self._parameter_filter(config, read)
+            return self._parameter_filter(config, make)
         if "value" not in config:
-            text = read().paths[0].text
+            text = make().paths[0].text
             raise KindError(
                 f"The filter of “{text}” has neither a value nor a parameter.",
                 place="value",
             )
-        return read(value=_fitting_value(read(), config["value"], "value"))
+        return make(value=_fitting_value(make(), config["value"], "value"))
 
     def _parameter_filter(
-        self, config: JsonObject, read: Callable[..., Filter]
+        self, config: JsonObject, make: Callable[..., Filter]
     ) -> Filter:
         name = config["parameter"]
         if name == CURSOR or name in self._parameters:
@@ -324,7 +329,7 @@ class _Reader:
             message = f"The parameter “{name}” has a fixed value, too."
             raise KindError(message, place="value")
         self._parameters.add(name)
-        query_filter = read(
+        query_filter = make(
             parameter=name,
             description=config.get("description", ""),
             required=config.get("required", False),

@@ -81,6 +81,7 @@ class Path:
     @property
     def is_own(self) -> bool:
         """Whether it is a column of `model` itself, such as the key of a relation."""
+        # The key of a relation has one hop, another column of `model` has none.
         return len(self.hops) == (self.stand_in == PRIMARY_KEY)
 
     @property
@@ -128,25 +129,26 @@ def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -
             place="path",
         )
     hops: list[Hop] = []
-    here = model
-    for at, name in enumerate(steps, 1):
-        field = _open_field(name, here, use)
+    owner = model
+    for number, name in enumerate(steps, 1):
+        field = _open_field(name, owner, use)
         many = field.kind is FieldKind.TO_MANY
         if field.kind is FieldKind.TO_ONE or (many and use == "filters"):
-            here = target_model(field, opened)
-            hops.append(Hop(field, here))
-        elif at < len(names):
+            owner = target_model(field, opened)
+            hops.append(Hop(field, owner))
+        elif number < len(names):
             raise KindError(
-                f"“{text}”: {name} of {here.label} is a {field.kind.value}, and a"
+                f"“{text}”: {name} of {owner.label} is a {field.kind.value}, and a"
                 " path goes on only over relations to one.",
                 place="path",
             )
     stand_in = ""
+    # A path that ends at a relation needs something that stands for the row.
     if hops and field is hops[-1].field:
-        open_fields = here.fields if use == "fields" else here.filters
+        open_fields = owner.fields if use == "fields" else owner.filters
         stand_in = PRIMARY_KEY
-        if not is_key and here.text in open_fields:
-            field, stand_in = open_fields[here.text], TEXT
+        if not is_key and owner.text in open_fields:
+            field, stand_in = open_fields[owner.text], TEXT
     return Path(".".join(names), model, tuple(hops), field, stand_in)
 
 
@@ -204,10 +206,10 @@ class Scopes:
         if not hops:
             return condition
         first, rest = hops[0], hops[1:]
-        link, between = first.field.join_columns, first.field.through_table
-        if between is not None:
+        link, through_table = first.field.join_columns, first.field.through_table
+        if through_table is not None:
             inner = self.where((first.beyond_table, *rest), condition)
-            pairs = between.model._base_manager.using(self.using).filter(inner)
+            pairs = through_table.model._base_manager.using(self.using).filter(inner)
             return Q(**{f"{link.here}__in": pairs.values(link.there)})
         # In SQL, NOT IN with a null in the list would leave no row.
         not_null = Q(**{f"{link.there}__isnull": False})
@@ -221,17 +223,18 @@ class Scopes:
         """
         field, hops = path.field, path.hops
         if path.stand_in:
-            nothing, hops = ~self.where(hops[-1:], Q()), hops[:-1]
+            is_empty, hops = ~self.where(hops[-1:], Q()), hops[:-1]
         else:
-            nothing = Q(**{f"{field.source.attname}__isnull": True})
+            is_empty = Q(**{f"{field.source.attname}__isnull": True})
             is_text = field.kind in (FieldKind.TEXT, FieldKind.CHOICE)
             if is_text and field.source.empty_strings_allowed:
-                nothing |= Q(**{field.source.attname: ""})
-        return self.where(hops, nothing if wanted else ~nothing)
+                is_empty |= Q(**{field.source.attname: ""})
+        return self.where(hops, is_empty if wanted else ~is_empty)
 
     def _value_over_hops(
         self, hops: Sequence[Hop], field: OpenField, related: OpenModel | None = None
     ) -> Any:
+        """Return a field's value; with `related`, the key of the row it refers to."""
         if hops:
             inner = self._value_over_hops(hops[1:], field, related)
             return self._of_one(hops[0], inner)
@@ -258,7 +261,7 @@ class Scopes:
             query.standard_ordering = True
             plain: QuerySet[Any] = QuerySet(rows.model, query, self.using)
             return plain.order_by().select_related(None)
-        whole: QuerySet[Any] = QuerySet(model.model, using=self.using)
+        all_rows: QuerySet[Any] = QuerySet(model.model, using=self.using)
         query.clear_ordering(clear_default=True)
         # Drop what `extra()` selects: it might be called "pk".
         query.set_extra_mask(())
@@ -266,8 +269,8 @@ class Scopes:
         try:
             statement = _Statement(*query.get_compiler(self.using).as_sql())
         except EmptyResultSet:
-            return whole.none()
-        return whole.order_by().filter(pk__in=statement)
+            return all_rows.none()
+        return all_rows.order_by().filter(pk__in=statement)
 
 
 class _Statement(Expression):

@@ -122,7 +122,7 @@ def measure_to_json(aggregate: str, field: OpenField | None, value: Any) -> Any:
 
 FORMAT: Final = 1
 LARGEST: Final = 8_192
-"""Characters of a cursor: three texts of 255 characters, each of four bytes."""
+"""Characters of a cursor: enough for three texts of 255 four-byte characters."""
 
 
 class ForeignCursor(Exception):
@@ -270,6 +270,7 @@ def _last_name(path: Path) -> str:
 
 
 def _expanded_places(paths: Sequence[Path]) -> frozenset[str]:
+    """Return the paths of relations that are shown as objects, not as their texts."""
     return frozenset(prefix for path in paths for prefix, _hops in _hop_prefixes(path))
 
 
@@ -278,16 +279,16 @@ def row_schema(paths: Sequence[Path]) -> JsonObject:
     expanded = _expanded_places(paths)
     properties: JsonObject = {}
     for path in paths:
-        here = properties
+        members = properties
         for _place, hops in _hop_prefixes(path):
-            here = _member_schemas(here, hops[-1].field.name)
+            members = _member_schemas(members, hops[-1].field.name)
         name, is_nullable = _last_name(path), path.field.nullable
         if path.text in expanded:
-            here, name = _member_schemas(here, name), path.stand_in
+            members, name = _member_schemas(members, name), path.stand_in
         elif path.stand_in == TEXT:
             # The text is also null if the row is hidden or missing.
             is_nullable = True
-        here[name] = field_schema(path.field, nullable=is_nullable)
+        members[name] = field_schema(path.field, nullable=is_nullable)
     return {"type": "object", "properties": properties}
 
 

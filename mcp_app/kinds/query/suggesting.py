@@ -57,6 +57,7 @@ def referenced_path(reference: str, opened: OpenModels) -> Path:
     model = opened.get(match[1])
     if model is None:
         raise KindError(f"“{reference}”: no code opens the model “{match[1]}”.")
+    # This raises if the field may not be shown; the path is that for filters.
     resolve_path(match[2], model, opened, "fields")
     path = resolve_path(match[2], model, opened, "filters")
     if path.field.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
@@ -74,9 +75,9 @@ def completers_of(
         if references:
             paths = [referenced_path(each, registry.open_models) for each in references]
             fixed = [text for text in texts if not is_reference(text)]
-            looking = _Looking(fixed, paths, registry)
+            completer = _Looking(fixed, paths, registry)
             completers[name] = lookup_runnable(
-                looking.complete, _bind_typed_text, completion
+                completer.complete, _bind_typed_text, completion
             )
     return completers
 

@@ -87,12 +87,14 @@ class _Dialogs:
             self.sessions.popitem(last=False)
 
     def find_session(self, key: tuple[Site, str]) -> Dialog | None:
+        # The session is removed; `keep_session` puts it back with a new time.
         used, dialog = self.sessions.pop(key, (0.0, None))
         is_idle = time.monotonic() - used > IDLE_SESSION_S
         return None if is_idle else dialog
 
 
 _by_connections: WeakKeyDictionary[Connections, _Dialogs] = WeakKeyDictionary()
+"""The dialogs of each event loop, by the loop's connections."""
 
 
 class Upstream:
@@ -364,6 +366,7 @@ def _refuses_all(body: bytes) -> bool:
     with suppress(ParseError):
         message = jsonrpc.read(body)
         if isinstance(message, dict) and "error" in message:
+            # The SDK for Python has “server-error” in the place of null.
             return message.get("id") in (None, "server-error")
     return False
 
@@ -388,7 +391,7 @@ async def _read_message(reader: _AnswerReader, answer: SiteAnswer) -> Any:
 
 
 class _AnswerReader:
-    """Takes pieces of a stream until the answer to one request (`EventTaker`)."""
+    """Takes pieces of a stream until one request is answered; it is an `EventTaker`."""
 
     def __init__(self, identifier: int | None, tell_progress: Progress | None) -> None:
         self.message: Any = None
@@ -400,6 +403,7 @@ class _AnswerReader:
         self._events = EventReader()
 
     def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
+        """Take a piece; return whether the answer is complete."""
         for data in self._events.read_events(piece):
             if len(data) >= IN_THREAD:
                 # Only answers are so large; `_read_message` reads them in a thread.

@@ -1,4 +1,4 @@
-"""The tools of another MCP server as offers, each with the reason that bars it."""
+"""The tools of another MCP server as offers; a `bar` says why one cannot be used."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _offer_of(tool: JsonObject, name: str, site: Site, names: Names) -> Offer:
     else:
         bar = _schema_problem(schema)
     return Offer(
-        # No tool without a bar has such a key.
+        # The mark “ !” keeps it apart from the key of a tool that can be used.
         key=f"{visible(name)[:MAX_SUMMARY_LENGTH]} !" if bar else name,
         name=names.reserve_name(base),
         summary=(_text(tool, "title") or _text(annotations, "title"))[
