@@ -1,4 +1,4 @@
-"""What lint says of apps: why a client would show an empty frame in their place."""
+"""Lint of MCP Apps, the pages that show answers: why a frame would stay empty."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server_app_findings(
             continue
         page = resources.get(tool.app)
         if page is None and our_app_title(tool.app):
-            continue
+            continue  # The catalog adds our own pages to the server.
         values = {"tool": tool.name, "uri": visible(tool.app), "server": title}
         if page is None or not is_app(page.mime_type):
             message = _(
@@ -94,10 +94,11 @@ def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
 
 def _is_allowed(address: str, origins: Sequence[str]) -> bool:
     """Whether a policy allows the origin of an address, also by `https://*.a.com`."""
-    scheme, _slashes, rest = address.partition("//")
-    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    scheme, _slashes, after_scheme = address.partition("//")
+    host = re.split(r"[/?#]", after_scheme, maxsplit=1)[0]
     for origin in origins:
         allowed_scheme, _slashes, allowed_host = origin.partition("//")
+        # `[1:]` keeps the dot, so that `*.a.com` does not allow `xa.com`.
         is_sub = allowed_host.startswith("*.") and host.endswith(allowed_host[1:])
         if scheme in ("", allowed_scheme) and (host == allowed_host or is_sub):
             return bool(host)

@@ -1,4 +1,4 @@
-"""Pages that hosts show in place of a tool's answer: `mcp.app`, and two of ours."""
+"""Pages that clients show in place of a tool's answer (MCP Apps), two of them ours."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def render_page(template: str) -> str:
 def our_apps(
     tags: Mapping[str, Collection[str]],
 ) -> Iterator[tuple[ResourceDefinition, Runnable[object]]]:
-    """Yield our pages for the URIs in `tags`; each gets the tags that stand there."""
+    """Yield our pages for the URIs in `tags`, each with the tags given for its URI."""
     for uri in tags.keys() & _OURS.keys():
         title, description, template = _OURS[uri]
         definition = ResourceDefinition(

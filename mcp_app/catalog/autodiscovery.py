@@ -62,6 +62,7 @@ def _has_submodule(package: ModuleType, name: str) -> bool:
 
 
 def _import_failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
+    """Return the line of the module at which its import failed, and a sentence."""
     passages = [
         (Place(frame.f_code.co_filename, line), module)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -73,13 +74,13 @@ def _import_failure(path: str, file: Path, error: Exception) -> tuple[Place, str
     deepest, _module = passages[-1] if passages else (Place(str(file), 1), path)
     inside = [place for place, module in passages if module == path]
     place = inside[0] if inside else deepest
-    beyond = "" if deepest == place else f" (raised at {deepest})"
+    raised_at = "" if deepest == place else f" (raised at {deepest})"
     served = (
         "Only what is declared above this line is served."
         if inside
         else "Nothing of this module is served."
     )
-    sentence = f"the module {path} stops with {_error_text(error)}{beyond}."
+    sentence = f"the module {path} stops with {_error_text(error)}{raised_at}."
     return place, f"{sentence} {_repair_advice(error)} {served}"
 
 

@@ -1,7 +1,7 @@
 """Resources that show instances of a model: their clients hear of each save.
 
 Each save is recorded, also if nobody watches.  A check for subscriptions would miss
-one that commits after the check and before the save.
+a subscription that commits after the check and before the save.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def missing_attributes(model: type[Model], names: Iterable[str]) -> list[str]:
 def connect_signals(bindings: Iterable[Binding]) -> None:
     """Record a change of the resource whenever an instance is saved or deleted."""
     for binding in bindings:
-        tell: Any = partial(_record_change, binding)
+        receiver: Any = partial(_record_change, binding)
         for signal in (post_save, post_delete):
-            # No `sender`: signals of proxies and subclasses have their own class there.
-            signal.connect(tell, weak=False, dispatch_uid=f"mcp_app {binding.uri}")
+            # Without `sender`, saves of proxies and subclasses are told, too.
+            signal.connect(receiver, weak=False, dispatch_uid=f"mcp_app {binding.uri}")
 
 
 def _record_change(

@@ -49,8 +49,11 @@ _CONTEXTS: Mapping[str, object] = {
     "mcp_app": SimpleNamespace(Context=Context, SyncContext=SyncContext),
 }
 _FACES = {"async": Context, "sync": SyncContext}
+"""The Context class that functions of each style take."""
 _VALUES = (list, tuple, dict, set, int, float, bytes)
+"""An annotation of these classes is a mistake, such as `[str]` for `list[str]`."""
 _WIDE = (Any, None, type(None), object)
+"""Hints that allow None already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class Inspection:
     """A function, and what its code tells of it.
 
     `context` names the parameter that takes the Context; it is not among the
-    `parameters`.  `run` takes all of them by keyword.
+    `parameters`.  `run` takes all parameters by keyword.
     """
 
     function: Function
@@ -153,6 +156,8 @@ def _check_layers(name: str, layers: list[object]) -> None:
 
 
 class _Hints:
+    """Resolves the hints of a function by the names that its module has."""
+
     def __init__(self, owner: str, innermost: object) -> None:
         self._owner = owner
         self._names = {**_CONTEXTS, **getattr(innermost, "__globals__", {})}
@@ -171,6 +176,7 @@ class _Hints:
                 f" type. Write {meant}."
             )
 
+        # `get_type_hints` reads hints only from an object with annotations.
         def annotation_holder() -> None: ...
 
         annotation_holder.__annotations__ = {"it": annotation}
@@ -211,14 +217,14 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
 
 def _instead_of_many(parameter: inspect.Parameter) -> str:
     hint = parameter.annotation
-    each = hint if isinstance(hint, str) else inspect.formatannotation(hint)
-    one = "str" if hint is MISSING else each
-    listed = parameter.kind is parameter.VAR_POSITIONAL
-    return f"list[{one}]" if listed else f"dict[str, {one}]"
+    hint_text = hint if isinstance(hint, str) else inspect.formatannotation(hint)
+    one = "str" if hint is MISSING else hint_text
+    is_args = parameter.kind is parameter.VAR_POSITIONAL
+    return f"list[{one}]" if is_args else f"dict[str, {one}]"
 
 
 def _lacks_none(annotation: Annotation) -> bool:
-    """Whether `= None` adds to the hint, as in `limit: int = None`."""
+    """Whether a hint does not allow the default None, as in `limit: int = None`."""
     return annotation is not MISSING and not any(
         member in _WIDE or _context_face(member) is not None
         for member in union_members(annotation)
@@ -278,7 +284,7 @@ def build_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Ru
     inner: object = function
     while isinstance(inner, partial):
         inner = inner.func
-    called = getattr(type(inner), "__call__", None)  # noqa: B004 - not whether
+    called = getattr(type(inner), "__call__", None)  # noqa: B004 - the method itself
     # A coroutine object is always true: an async rule would let everybody in.
     if any(map(inspect.iscoroutinefunction, (inner, called))):
         raise RegistrationError(
@@ -315,9 +321,10 @@ def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:
 
     def judge_instance(request: AccessRequest) -> bool:
         if request.arguments is None:
-            return True
+            return True  # A list is made: no instance is read yet.
         values = {name: request.arguments.get(name) for name in names}
         try:
+            # A second row shows that the values name no single instance.
             rows = list(model._default_manager.filter(**values)[:2])
         except (TypeError, ValueError, ValidationError):
             # The text cannot be a value of the column.

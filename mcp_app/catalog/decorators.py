@@ -167,7 +167,7 @@ def declared_tool(function: RegisteredFunction, options: ToolOptions) -> Declare
     check_options(function.qualified_name, "tool", ToolOptions, options)
     values: dict[str, Any] = dict(options)
     hints = {name: values[name] for name in _HINTS & values.keys()}
-    # Raises for a bad return type: also if a schema replaces it, it writes the results.
+    # Raises for a bad return type: it converts results even if a schema is given.
     function.tool_runnable()
     for name in _SCHEMAS:
         if values.get(name) is None:
@@ -247,12 +247,12 @@ def _definition_members(
 ) -> dict[str, Any]:
     left_out = _RUN | _DEMANDS | without
     members = {name: each for name, each in options.items() if name not in left_out}
-    described = members.get("description")
+    description = members.get("description")
     return {
         **members,
         "demands": read_requirements(options),
         "name": members.get("name") or function.inspected.name,
-        "description": function.description if described is None else described,
+        "description": function.description if description is None else description,
         "icons": tuple(members.get("icons", ())),
         "tags": frozenset(members.get("tags", ())),
     }
@@ -366,6 +366,7 @@ def _from_text(member: JsonObject, schema: JsonObject) -> bool:
         return _from_text(schema["$defs"][name], schema)
     if "anyOf" in member:
         return any(_from_text(each, schema) for each in member["anyOf"])
+    # Without a type any value fits, also a text.
     kinds = member.get("type")
     several = kinds if isinstance(kinds, list) else [kinds]
     return bool({*several} - {"array", "object", "null"})
@@ -374,7 +375,7 @@ def _from_text(member: JsonObject, schema: JsonObject) -> bool:
 def _check_variables(
     function: RegisteredFunction, uri: str, variables: Sequence[str]
 ) -> None:
-    """Refuse a variable without a parameter, and a required parameter without one."""
+    """Check that each variable has a parameter, and each required one a variable."""
     schema = function.signature.input_schema
     unknown = [name for name in variables if name not in schema["properties"]]
     missing = [name for name in schema.get("required", ()) if name not in variables]

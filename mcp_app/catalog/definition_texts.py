@@ -50,12 +50,12 @@ def tokens(definition: Definition) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text."""
+    """Estimate the tokens of a text, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 class DefinitionText(NamedTuple):
-    """A text in a column; `place` says where, `lines` if it may have several lines."""
+    """A text in a column, or at a `place` in it; `lines` allows line breaks."""
 
     field: str
     text: str
@@ -120,7 +120,7 @@ def _texts_inside(field: str, value: object) -> Iterator[DefinitionText]:
     # JSON writes each control character but DEL with a backslash.
     if encoded.isascii() and b"\\" not in encoded and b"\x7f" not in encoded:
         return
-    # The encoded form is read: there, lazy texts, enumerations and models are strings.
+    # In the encoded form, lazy texts, enumerations and models are plain JSON.
     for path, text in _json_strings(json.loads(encoded), ()):
         yield DefinitionText(field, text, True, visible(jsonrpc.path_text(path)))
 
@@ -168,6 +168,7 @@ _FIND: Final = (
     "SELECT rowid FROM tools WHERE tools MATCH ?"
     " ORDER BY bm25(tools, 10.0, 5.0, 1.0, 0.5), rowid LIMIT ?"
 )
+"""The best matches first; the numbers are the weights of the columns in _TABLE."""
 _COUNT: Final = "SELECT count(*) FROM tools WHERE tools MATCH ?"
 _WORD: Final = re.compile(r"[^\W_]+")
 _VERBS: Final = {
@@ -178,6 +179,7 @@ _VERBS: Final = {
 }
 """Verbs that names of tools have, by the words that people use."""
 _HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
+"""Where a word begins inside another one, as in `getOrder`."""
 
 
 @cache
@@ -217,9 +219,9 @@ class SearchIndex:
         # Each word is quoted, so that FTS5 takes none of them as an operator.
         match = " OR ".join(f'"{word}"' for word in words)
         verbs = {_VERBS[word.lower()] for word in words if word.lower() in _VERBS}
-        better = f"({match}) AND ({' OR '.join(sorted(verbs))})"
+        with_verb = f"({match}) AND ({' OR '.join(sorted(verbs))})"
         # A verb ranks the tools that have it higher, but adds none to the results.
-        ranked = f"{match} OR ({better})" if verbs else match
+        ranked = f"{match} OR ({with_verb})" if verbs else match
         places = [row[0] for row in self._database.execute(_FIND, (ranked, limit))]
         ((total,),) = self._database.execute(_COUNT, (match,))
         return places, total
@@ -236,17 +238,17 @@ def _indexed_texts(tool: ToolDefinition) -> tuple[str, str, str, str]:
 
 
 def _with_split_words(text: str) -> str:
-    apart = _HUMP.sub(r"\1 \2", text)
-    return text if apart == text else f"{text} {apart}"
+    split_text = _HUMP.sub(r"\1 \2", text)
+    return text if split_text == text else f"{text} {split_text}"
 
 
 def _parameters(schema: Mapping[str, Any]) -> Iterator[str]:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return
-    for name, about in properties.items():
+    for name, property_schema in properties.items():
         yield name
-        if isinstance(about, Mapping):
+        if isinstance(property_schema, Mapping):
             for member in ("title", "description"):
-                if isinstance(about.get(member), str):
-                    yield about[member]
+                if isinstance(property_schema.get(member), str):
+                    yield property_schema[member]

@@ -56,18 +56,19 @@ def _hint_parts(annotation: Annotation, visited: set[int]) -> Iterator[Annotatio
         return
     visited.add(id(annotation))
     inner = bare_hint(annotation)
+    # The origin is the class before the brackets, as in `QuerySet[Order]`.
     yield getattr(inner, "__origin__", inner)
     for each in (*get_args(inner), *_field_hints(inner)):
         yield from _hint_parts(each, visited)
 
 
 def _field_hints(declared: Annotation) -> list[Annotation]:
-    record = inspect.isclass(declared) and (
+    has_fields = inspect.isclass(declared) and (
         is_dataclass(declared)
         or is_typeddict(declared)
         or issubclass(declared, BaseModel)
     )
     try:
-        return list(get_type_hints(declared).values()) if record else []
+        return list(get_type_hints(declared).values()) if has_fields else []
     except (NameError, TypeError):
         return []

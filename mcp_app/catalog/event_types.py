@@ -35,9 +35,10 @@ logger = logging.getLogger("mcp_app.events")
 
 MAX_AUDIENCE: Final = 1_000
 _UNFIT: Final = (TypeError, UnicodeDecodeError, OverflowError)
+"""Errors that values without a JSON form raise, beside pydantic's own."""
 _EVENT_ID: Final = re.compile("[!-~](?:[ -~]{0,253}[!-~])?")
 Match: TypeAlias = Callable[[Any, AccessRequest], bool]
-"""Whether a subscriber is told of an event, an instance of the class."""
+"""A function of the site: whether a subscriber is told of an event."""
 
 
 class EventOptions(TypedDict, total=False):
@@ -70,7 +71,7 @@ def _lazy_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeclaredEvent:
-    """An event type of a class: its definition, and what chooses the events to tell."""
+    """An event type that a class declares; `run` chooses what a subscriber is told."""
 
     definition: EventDefinition
     cls: type
@@ -100,8 +101,8 @@ class DeclaredEvent:
                 " clients read the rest with a tool."
             )
         schema = schemas.compile_schema(self.definition.payload_schema)
-        for each in schema.violations(plain, 1):
-            text = f"{each.path}: {each.message}"
+        for violation in schema.violations(plain, 1):
+            text = f"{violation.path}: {violation.message}"
             raise ValueError(f"This is no event {name!r}: {text}")
         if self.run.context is not None:
             # If `match` could not read the event, nobody would be told of it.
@@ -213,9 +214,9 @@ def _input_schema(
 def _filter_schema(field: JsonObject) -> JsonObject:
     """Return the schema of a filter: a value of the field, or a list of values."""
     value = {name: each for name, each in field.items() if name != "description"}
-    either = [value, {"type": "array", "items": value, "minItems": 1}]
-    about = {"description": field["description"]} if "description" in field else {}
-    return {**about, "anyOf": either}
+    alternatives = [value, {"type": "array", "items": value, "minItems": 1}]
+    texts = {"description": field["description"]} if "description" in field else {}
+    return {**texts, "anyOf": alternatives}
 
 
 # -- choosing --------------------------------------------------------------------------

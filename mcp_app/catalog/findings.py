@@ -50,7 +50,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`rule` is a key of RULES; `field` is a column, or "" for the whole.
+    """What lint found; `rule` is a key of RULES, `field` a column, or "" for the whole.
 
     The message is in the language that was active when it was found.
     """
@@ -61,7 +61,7 @@ class Finding:
     message: str
 
     def as_advice(self) -> Finding:
-        """Return the same finding as advice: nothing waits to be published."""
+        """Return the same finding as advice, if it must not prevent publishing."""
         return replace(self, level=Level.ADVICE)
 
 
@@ -253,16 +253,17 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     @wraps(method)
     def decorator(*arguments: Arguments.args, **options: Arguments.kwargs) -> Any:
         problems: Problems = cast("Any", arguments[0]).problems
+        # `@mcp.tool` without brackets gets the function itself, after the registry.
         with_function = len(arguments) > 1 and callable(arguments[1])
         try:
             _check_count(signature, method.__name__, arguments)
             declare = method(*arguments, **options)
         except Exception as error:
             if all(isinstance(argument, str) for argument in arguments[1:]):
-                # The function comes next, and the sentence must name it.
-                kept = _collectable_error(problems, error)
+                # There are only texts yet: the sentence must name the function, too.
+                collected = _collectable_error(problems, error)
                 return _recording_decorator(
-                    problems, partial(_raise_for_function, kept)
+                    problems, partial(_raise_for_function, collected)
                 )
             _refuse_function(problems, error, arguments[1])
             return arguments[1] if with_function else _return_unchanged
@@ -351,6 +352,7 @@ def _return_unchanged(function: Any) -> Any:
 
 
 def _collectable_error(problems: Problems, error: Exception) -> Exception:
+    """Return the error if `collecting` records these problems now, else raise it."""
     if _collecting.get() is not problems:
         raise error
     return error
@@ -378,7 +380,7 @@ def _module_name(frame: FrameType) -> str:
 def check_options(
     owner: str, decorator: str, accepted: type, options: Mapping[str, Any]
 ) -> None:
-    """Raise `RegistrationError` if a TypedDict lacks an option, or has another type.
+    """Raise `RegistrationError` for an option that the TypedDict `accepted` refuses.
 
     Without this check, one wrong value would later break lists for all clients.
     """
@@ -423,4 +425,5 @@ _LISTS = frozenset(
     {"change", "fields", "filters", "groups", "icons", "only", "search", "tags"}
     | {"events", "watch"}
 )
+"""Options that take a list, for which a string would pass as a sequence."""
 _TRANSLATED = frozenset({"title", "description"})

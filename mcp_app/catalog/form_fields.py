@@ -37,9 +37,10 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     """Return a field as the protocol allows it; raise `UnfitForm` if it cannot.
 
     If the schema must be `exact`, members that the protocol lacks are refused; else
-    they are left out, because something else checks the answer, too.  A `pattern` stays
-    in an exact schema to check the answer; clients never see it.
+    they are left out, because the Django form or the Python type checks answers, too.
+    A `pattern` stays in an exact schema to check the answer; clients never see it.
     """
+    # An empty value of the field's type: a boolean, for instance, is no secret.
     example = _DEFAULTS.get(str(schema.get("type")), (str,))[0]()
     if names_secret(name, example, FIELDS) or schema.get("format") == "password":
         raise UnfitForm(
@@ -55,6 +56,7 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     allowed = _with_fitting_default(read(name, single))
     _check_counts(name, allowed)
     _check_offered(name, allowed)
+    # A `const` became an `enum` with one value.
     lost = single.keys() - allowed.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
@@ -68,11 +70,11 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
 
 def missing_choices(schema: JsonObject) -> list[object]:
     """Return the values in a field's default that are not among its choices."""
-    around, default = schema.get("items", schema), schema.get("default")
-    titled = around.get("oneOf", around.get("anyOf"))
-    if default is None or (titled is None and "enum" not in around):
+    choices_schema, default = schema.get("items", schema), schema.get("default")
+    titled = choices_schema.get("oneOf", choices_schema.get("anyOf"))
+    if default is None or (titled is None and "enum" not in choices_schema):
         return []
-    offered = around.get("enum") or [choice["const"] for choice in titled]
+    offered = choices_schema.get("enum") or [choice["const"] for choice in titled]
     chosen = default if isinstance(default, list) else [default]
     return [value for value in chosen if value not in offered]
 
@@ -84,8 +86,8 @@ def _without_null(name: str, schema: JsonObject) -> JsonObject:
     kinds = [each for each in schema["anyOf"] if each.get("type") != "null"]
     if len(kinds) != 1:
         raise UnfitForm(f"The field {name} has several types; forms allow one.")
-    around = {member: value for member, value in schema.items() if member != "anyOf"}
-    return {**kinds[0], **around}
+    others = {member: value for member, value in schema.items() if member != "anyOf"}
+    return {**kinds[0], **others}
 
 
 def _text_field(name: str, schema: JsonObject) -> JsonObject:

@@ -86,8 +86,8 @@ def _hidden_pairs(field: Bound) -> Iterator[Pair]:
 
 def inner_widget(widget: Any) -> Any:
     """Return the widget in the admin's `RelatedFieldWidgetWrapper`, or the widget."""
-    wraps = hasattr(widget, "rel") and hasattr(widget, "widget")
-    return widget.widget if wraps else widget
+    is_wrapper = hasattr(widget, "rel") and hasattr(widget, "widget")
+    return widget.widget if is_wrapper else widget
 
 
 def _widget_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
@@ -182,3 +182,4 @@ _READERS: Final[dict[type, tuple[Callable[[str], Any], str]]] = {
     forms.DecimalField: _NUMBER,
     forms.FloatField: _NUMBER,
 }
+"""What reads the text for a field, and an example of such a text."""

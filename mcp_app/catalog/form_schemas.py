@@ -1,6 +1,6 @@
 """Django forms as parameters: fields as schemas, and values as browsers send them.
 
-The schema of a field is that of its nearest base class that has a schema here.
+The schema of a field is that of its nearest base class in the tables of this module.
 """
 
 from __future__ import annotations
@@ -343,5 +343,5 @@ def parameter_schema(
 
 
 def wants_value(field: Field, initial: object) -> bool:
-    """Whether a client must give a value: the form refuses the initial one."""
+    """Whether a client must give a value: a required field refuses False and blanks."""
     return bool(field.required and (initial is False or initial in field.empty_values))

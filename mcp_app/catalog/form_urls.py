@@ -114,6 +114,7 @@ def _plain_value(node: ast.expr, names: Mapping[str, object]) -> object:
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
         owner = _plain_value(node.value, names)
+        # To read an attribute of another object may run code.
         is_plain = isinstance(owner, ModuleType | type)
         return getattr(owner, node.attr, None) if is_plain else None
     try:

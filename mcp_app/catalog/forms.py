@@ -106,6 +106,7 @@ _MAX_CACHED_FORMS = 256
 _AROUND = frozenset(
     {"$schema", "type", "properties", "required", "title", "description"}
 )
+"""Members that the JSON Schema of a form may have at its top."""
 
 
 class FormError(ValueError):
@@ -141,11 +142,12 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
 
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:
-    """Return the schema for a revision; raise `ClientCannot` if that lacks a part."""
+    """Return the schema for a revision; `ClientCannot` if it lacks a kind of field."""
     properties = {}
     unseen = set() if revision.elicitation_defaults else {"default"}
     for name, field in schema["properties"].items():
         member = field if revision.elicitation_choices else _older_choices(name, field)
+        # Revisions without other defaults have those of booleans.
         kept = {"default"} if member["type"] == "boolean" else set()
         properties[name] = _without_members(member, {"pattern", *unseen} - kept)
     return {**schema, "properties": properties}
@@ -156,11 +158,11 @@ def _without_members(schema: JsonObject, members: Iterable[str]) -> JsonObject:
 
 
 def _of_json_schema(source: Mapping[str, Any]) -> FormSchema[JsonObject]:
-    beyond = source.keys() - _AROUND - {"additionalProperties"}
-    if source.get("type") != "object" or beyond:
+    refused_members = source.keys() - _AROUND - {"additionalProperties"}
+    if source.get("type") != "object" or refused_members:
         raise UnfitForm(
             "The schema of a form must have the type object, with properties and"
-            f" required, and without {', '.join(sorted(beyond)) or 'others'}."
+            f" required, and without {', '.join(sorted(refused_members)) or 'others'}."
         )
     fields = {
         name: field_schema(name, field, exact=True)

@@ -25,9 +25,11 @@ Mode: TypeAlias = Literal["validation", "serialization"]
 _EXACTLY = ConfigDict(ser_json_inf_nan="constants")
 _DEFINITIONS = "#/$defs/"
 NAIVE = "2026-11-18T14:00:00"
+"""An example of a date and time without a zone."""
 _NARROW = ("date-time", "duration", "email", "ipv6", "regex", "time", "uri", "uuid")
 """Formats of JSON Schema that allow fewer values than the Python types."""
 _UNKNOWN = ("schema-for-unknown-type", "invalid-for-json-schema")
+"""Codes of pydantic's errors for types that have no JSON form."""
 _ADVICE = "Use built-in types, a dataclass, a TypedDict or a pydantic model."
 
 
@@ -48,8 +50,8 @@ class ShortJsonSchema(GenerateJsonSchema):
         zone = schema.get("tz_constraint")
         if zone is None:
             return super().datetime_schema(schema)
-        right = NAIVE if zone == "naive" else EXAMPLES["date-time"]
-        return {"type": "string", "examples": [right]}
+        example = NAIVE if zone == "naive" else EXAMPLES["date-time"]
+        return {"type": "string", "examples": [example]}
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         values = [member.value for member in schema["members"]]
@@ -69,7 +71,7 @@ class ShortJsonSchema(GenerateJsonSchema):
         self, schema: core_schema.TaggedUnionSchema
     ) -> JsonSchemaValue:
         written = super().tagged_union_schema(schema)
-        # It is no keyword of JSON Schema, and with it autogen expects references.
+        # JSON Schema has no such keyword; autogen expects references beside it.
         written.pop("discriminator", None)
         return written
 
@@ -137,6 +139,7 @@ def json_schema(
     except PydanticUserError as error:
         text = str(types).removeprefix("TypeAdapter(").removesuffix(")")
         raise _unserialisable(owner, text, error) from None
+    # The title of an enumeration or a union repeats the name of its class.
     for each in (schema, *schema.get("$defs", {}).values()):
         if not {"enum", "oneOf"}.isdisjoint(each):
             each.pop("title", None)
@@ -150,15 +153,16 @@ def json_schema(
 
 
 def _with_examples(node: Annotation) -> Annotation:
+    """Replace formats that are too narrow by examples, at any depth."""
     if isinstance(node, list):
         return [_with_examples(each) for each in node]
     if not isinstance(node, dict):
         return node
-    narrow = {}
+    schema = {}
     if node.get("format") in _NARROW:
         node = dict(node)
-        narrow = text_like(node.pop("format"))
-    return {**narrow, **{name: _with_examples(each) for name, each in node.items()}}
+        schema = text_like(node.pop("format"))
+    return {**schema, **{name: _with_examples(each) for name, each in node.items()}}
 
 
 def _build_adapter(annotation: Annotation) -> TypeAdapter[object]:

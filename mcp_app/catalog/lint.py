@@ -48,7 +48,7 @@ from mcp_app.interface.rules import name_problem, uri_problem, visible
 from mcp_app.protocol.uri_templates import UriTemplate
 
 # -- cross references ------------------------------------------------------------------
-# Names in declarations that no declaration has.
+# Names to which declarations refer, although no code declares them.
 #
 # They can be checked only after all modules are loaded.
 
@@ -98,11 +98,11 @@ def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
 
 def trial_problems(registry: Registry) -> Iterator[str]:
     """Yield a sentence for each form that cannot be made; a form may read rows."""
-    for what, declared in ("tool", registry.tools), ("prompt", registry.prompts):
+    for kind, declared in ("tool", registry.tools), ("prompt", registry.prompts):
         for key, each in declared.items():
             form = getattr(getattr(each.function, "signature", None), "form", None)
             if form is not None and (problem := form.problem_of(form.source)):
-                yield f"{registry.origins[what, key].place}: {problem}"
+                yield f"{registry.origins[kind, key].place}: {problem}"
 
 
 def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
@@ -110,7 +110,7 @@ def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
 
     A module that is imported later may still register it.
     """
-    for what, declared in (
+    for kind, declared in (
         ("tool", registry.tools),
         ("resource", registry.resources),
         ("resource template", registry.templates),
@@ -118,7 +118,7 @@ def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
         ("event", registry.events),
     ):
         for key, each in declared.items():
-            place = registry.origins[what, key].place
+            place = registry.origins[kind, key].place
             for rule in each.definition.demands.rules:
                 if rule in registry.rules:
                     continue
@@ -141,12 +141,13 @@ MANY_FIELDS: Final = 20
 FEW_WORDS: Final = 4
 
 _EVERYWHERE = re.compile(r"[A-Za-z0-9_-]+")
+"""Names of tools that all clients accept."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _CHANGING = {"create", "delete", "destroy", "erase", "purge", "remove", "send"}
 
 
 def findings(definition: Definition) -> list[Finding]:
-    """Return what is wrong with a definition itself, not its kind; the worst first."""
+    """Return what is wrong with a definition, apart from its kind; the worst first."""
     rules = _RULES[type(definition)]
     return worst_first(finding for rule in rules for finding in rule(definition))
 
@@ -356,7 +357,7 @@ _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]
     EventDefinition: (
         _name_findings,
         _moment_findings,
-        *_EVERY[1:],
+        *_EVERY[1:],  # `_moment_findings` judges the description.
         _event_schema_findings,
     ),
 }

@@ -75,10 +75,11 @@ _KINDS: Mapping[type[AnyField], FieldKind] = {
     models.JSONField: FieldKind.OTHER,
 }
 _CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})
+"""Kinds of columns that count as `CHOICE` if they have choices."""
 
 
 class Link(NamedTuple):
-    """The two columns that a join compares; `there` may be in a through table."""
+    """The columns that a join compares: `there` is in the target or a through table."""
 
     here: str
     there: str
@@ -164,10 +165,12 @@ class OpenField:
 
 
 def _through_key(source: AnyField, *, forward: bool) -> AnyField:
+    """Return the through table's key to the target (`forward`), or to the model."""
     is_field = not isinstance(source, ForeignObjectRel)
     relation = source if is_field else source.remote_field
     through = relation.remote_field.through
     name_methods = relation.m2m_reverse_field_name, relation.m2m_field_name
+    # From the reverse side of the relation, the two keys are exchanged.
     return through._meta.get_field(name_methods[is_field is not forward]())
 
 
@@ -244,15 +247,15 @@ def open_model(
             f'{owner}: rows is {rows!r}. It must be "all", or a function that takes an'
             " AccessRequest and returns a queryset of the rows that this caller sees."
         )
-    single = dict(options.get("permissions") or {})
-    make = _FieldMaker(opened, single)
-    visible_fields = make.open_fields("fields", fields)
+    field_permissions = dict(options.get("permissions") or {})
+    maker = _FieldMaker(opened, field_permissions)
+    visible_fields = maker.open_fields("fields", fields)
     if filters is not None:
-        filter_fields = make.open_fields("filters", filters)
+        filter_fields = maker.open_fields("filters", filters)
     else:
         items = visible_fields.items()
         filter_fields = {n: f for n, f in items if f.kind is not FieldKind.OTHER}
-    for name in single.keys() - visible_fields.keys() - filter_fields.keys():
+    for name in field_permissions.keys() - visible_fields.keys() - filter_fields.keys():
         raise RegistrationError(
             f"{owner}: permissions names {name!r}, which is neither in fields nor in"
             " filters."
@@ -376,6 +379,7 @@ class _FieldMaker:
 
     def _open_field(self, argument: str, name: object) -> OpenField:
         source = self._find_source(argument, name)
+        # The name may be that of a foreign key's column, such as `customer_id`.
         if name != source.name and name == getattr(source, "attname", None):
             kind = FieldKind.KEY
         elif source.is_relation:
@@ -395,11 +399,11 @@ class _FieldMaker:
                 return each
         close = get_close_matches(str(name), self._sources_by_name, 1)
         meant = f" Did you mean {close[0]!r}?" if close else ""
-        attribute = isinstance(name, str) and hasattr(self.model, name)
-        what = "is no column and no relation" if attribute else "does not exist"
+        is_attribute = isinstance(name, str) and hasattr(self.model, name)
+        problem = "is no column and no relation" if is_attribute else "does not exist"
         label = self.model._meta.label
         raise RegistrationError(
-            f"{label}: {argument} names {name!r}, which {what}.{meant}"
+            f"{label}: {argument} names {name!r}, which {problem}.{meant}"
         )
 
     def _relation_kind(self, argument: str, name: str, source: AnyField) -> FieldKind:
@@ -414,8 +418,8 @@ class _FieldMaker:
         if not reverse and not source.concrete:
             why = "a generic relation cannot be opened"
             raise self._field_error(argument, name, why)
-        one = source.one_to_one or not reverse
-        return FieldKind.TO_ONE if one else FieldKind.TO_MANY
+        is_to_one = source.one_to_one or not reverse
+        return FieldKind.TO_ONE if is_to_one else FieldKind.TO_MANY
 
     def _column_kind(self, argument: str, name: str, source: AnyField) -> FieldKind:
         if issubclass(self.model, get_user_model()) and name == "password":
@@ -477,6 +481,7 @@ def rows_of_everybody(opened: OpenModels) -> Iterator[tuple[OpenModel, OpenModel
 def _ways_over_keys(
     model: type[Model], steps: int = 3
 ) -> Iterator[tuple[str, type[Model]]]:
+    """Yield the lookups over at most `steps` foreign keys, each with its target."""
     for key in model._meta.concrete_fields if steps else ():
         if isinstance(target := key.related_model, type):
             yield key.name, target

@@ -91,7 +91,7 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
 def content_output(value: object, *, several: bool = False) -> ToolOutput:
     """Return a result without a declared type as an output: its blocks, or its text.
 
-    With `several` each item of a list becomes a block, also if none of them is one.
+    With `several` each item of a list becomes a block, also if none is a `Block`.
     """
     if isinstance(value, ToolOutput):
         return value
@@ -108,8 +108,8 @@ def resource_output(
     """Return the result of a resource's function, under the URI that was requested.
 
     Text and bytes become contents, other values become JSON; None means that there is
-    no such resource.  `mime_type` is the declared one, "" for none.  Contents that are
-    made here get the `meta`.
+    no such resource.  `mime_type` is the declared one, "" for none.  Contents that
+    this function makes get the `meta`.
     """
     if value is None:
         raise ResourceNotFound(uri)
@@ -203,6 +203,7 @@ def _dump_value(types: TypeAdapter[object], value: object) -> object:
 
 
 def _nearer_to_json(value: object) -> object:
+    """Convert a value that pydantic cannot write: a lazy text, or an iterable."""
     if isinstance(value, Promise):
         return str(value)
     if isinstance(value, Iterable):

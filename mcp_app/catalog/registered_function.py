@@ -239,6 +239,7 @@ def plain_tool(
 def _sufficient(
     types: Mapping[str, type] | None, schema: Mapping[str, Any]
 ) -> Mapping[str, type] | None:
+    """Return the types if the schema demands nothing else of arguments, else None."""
     if types is None or not schema.keys() <= _ONLY_MEMBERS:
         return None
     properties = schema.get("properties", {})
@@ -247,6 +248,7 @@ def _sufficient(
     ):
         return None
     for name, kind in types.items():
+        # `not` is no member of `_ONLY_TYPE`: without a schema, types are not enough.
         shape = properties.get(name, {"not": {}})
         if not shape.keys() <= _ONLY_TYPE or shape.get("type") != SCALARS[kind][0]:
             return None

@@ -119,7 +119,7 @@ class Registry:
         self.rules: dict[str, Rule] = {}
         self.open_models: dict[str, OpenModel] = {}
         self.wanted_models: dict[str, None] = {}
-        """The labels of these models, and of those that could not be opened."""
+        """The labels of open models, and of models that code failed to open."""
         self.origins: dict[tuple[str, object], Origin] = {}
         """Where code declares each definition, by its kind and its key."""
         self.problems: Problems = {}
@@ -396,6 +396,7 @@ class Registry:
         # Models can be imported only where the app registry is ready.
         from mcp_app.catalog import open_models  # noqa: PLC0415
 
+        # Noted first: if it cannot be opened, relations to it are no further problem.
         self.wanted_models[getattr(getattr(model, "_meta", None), "label", "")] = None
         opened = open_models.open_model(
             model,
@@ -459,6 +460,7 @@ class Registry:
         self._resolve_rule(options)
         call = f"mcp.{method}({_subject_name(subject)})"
         key = maker, options.get("name") or call
+        # Of a toolset only the line counts, so no module is looked for.
         origin = origin_of("")
         first = self.toolsets.get(key)
         if first is not None and first.origin.place != origin.place:
@@ -522,8 +524,8 @@ class Registry:
         """Whether two different functions want one key; a reload does not count."""
         if _declarer_name(first) != _declarer_name(entry):
             return True
-        again = _user_function(first) is not _user_function(entry)
-        return again and self.origins[key].is_same_load(origin)
+        differs = _user_function(first) is not _user_function(entry)
+        return differs and self.origins[key].is_same_load(origin)
 
 
 mcp = Registry()

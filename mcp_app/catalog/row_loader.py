@@ -156,8 +156,8 @@ def served_versions(
     Stopped rows are among them.
     """
     # Overlays without a version count, too, because they may be stopped.
-    matter = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
-    rows = MODELS[kind]._default_manager.order_by().filter(matter)
+    may_be_served = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
+    rows = MODELS[kind]._default_manager.order_by().filter(may_be_served)
     versions: list[tuple[int, int | None]] = []
     for keys in _key_batches(None if ANY in refs else refs):
         batch_rows = rows if keys is None else rows.filter(pk__in=keys)
@@ -275,7 +275,7 @@ def demands_of(content: Mapping[str, Any]) -> AccessRequirements:
     values = {name: content.get(name) or "" for name in DEMANDS}
     groups = split_lines(values["groups"])
     if values["groups"] and not groups:
-        # A demand that cannot be read is one that nobody meets.
+        # The groups cannot be read: demand a group in which nobody is.
         groups = (NO_GROUP,)
     return read_requirements({**values, "groups": groups})
 
@@ -328,6 +328,7 @@ def approval_of(
     by = content.get("approval", "")
     # A value that only another release knows counts as the strictest.
     by = by if by in levels else levels[-1]
+    # Staff may only choose a stricter level than the code.
     if by in levels[: levels.index(declared.by if declared else "") + 1]:
         return declared
     return replace(declared or Approval(by=by), by=by, when=None)

@@ -88,8 +88,8 @@ class Runnable(Generic[Output]):
     """Whether it is our own coroutine function: the loop awaits it without the site's
     wrappers."""
     judged: Set[str] | None = None
-    """If the callable checks values itself: the parameters whose null it checks, too.
-    The schema then only describes values."""
+    """If this is set, the callable checks the values of arguments, and the schema only
+    describes them.  It holds the parameters of which the callable checks null, too."""
     skill: Skill | None = None
     """The skill that it serves, if any; its argument is then a `path`."""
     pace: Pace = field(default_factory=Pace, compare=False)
@@ -102,6 +102,6 @@ class Runnable(Generic[Output]):
     def __post_init__(self) -> None:
         needs_thread = bool(self.database or self.atomic)
         object.__setattr__(self, "needs_thread", needs_thread)
-        own_way = self.gate is not None or self.ours
-        direct = self.style == "async" and not needs_thread and not own_way
+        is_special = self.gate is not None or self.ours
+        direct = self.style == "async" and not needs_thread and not is_special
         object.__setattr__(self, "direct", direct)

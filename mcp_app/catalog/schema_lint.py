@@ -101,7 +101,7 @@ def hidden_findings(texts: Iterable[DefinitionText]) -> Iterator[Finding]:
 
 
 def order_findings(definition: Definition) -> Iterator[Finding]:
-    """Yield texts that give the model hidden orders, as poisoned tools do (T23)."""
+    """Yield texts that give the model hidden orders, as poisoned tools do."""
     for field, text in prose_texts(definition):
         if match := _ORDER.search(text):
             message = _(
@@ -120,6 +120,7 @@ MAX_NAMES = 10
 _CHOICES = ("oneOf", "anyOf", "allOf")
 _REFERENCE = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 _ELSEWHERE = {"$ref", "$dynamicRef", "patternProperties", *_CHOICES, "if"}
+"""Keywords whose own schemas may describe further members or types."""
 _TYPED = {"type", "enum", "const", "not", "properties", "items", *_ELSEWHERE}
 # The keywords of drafts 4 to 2020-12, and those that OpenAPI adds.
 _NAMES = """
@@ -141,7 +142,7 @@ _LOOKED_UP = 50
 
 
 def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
-    """Yield the findings for any schema; if it is refused, there is only that one."""
+    """Yield the findings for any schema; for a refused one only that it is refused."""
     limits = mcp_settings.limits
     sizes = SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
     try:
@@ -269,11 +270,13 @@ def misspelt_keywords(
         if keyword not in _KEYWORDS
     )
     for keyword, path in islice(unknown, _LOOKED_UP):
+        # To compare very long keywords would take long.
         for close in difflib.get_close_matches(keyword[:40], _KEYWORDS, 1, _ALIKE):
             yield keyword, path, close
 
 
 def _recursive(schema: Schema) -> list[str]:
+    """Return the names of definitions that contain themselves, also through others."""
     references = {
         (keyword, name): [
             (reference[1], reference[2])
@@ -287,6 +290,7 @@ def _recursive(schema: Schema) -> list[str]:
     try:
         TopologicalSorter(references).prepare()
     except CycleError as error:
+        # The second argument of the error is the cycle.
         return sorted({name for _keyword, name in error.args[1]})
     return []
 
@@ -311,7 +315,7 @@ def _lacks_description(name: str, member: object, schema: Schema) -> bool:
 
 def _lacks_type(name: str, member: object, schema: Schema) -> bool:
     if isinstance(member, bool):
-        return member
+        return member  # True accepts any value, False none.
     return isinstance(member, Mapping) and not member.keys() & _TYPED
 
 

@@ -14,16 +14,17 @@ from django.db import models
 from mcp_app.interface.log_secrets import FIELDS, SURE, names_secret, whole_words
 
 _SECRET_THERE: Final = whole_words("code|key")
-"""Secrets only in models about sign-in; elsewhere they are names of things."""
+"""Words that mean a secret only in models about access: elsewhere, a thing's name."""
 SECRET_APPS: Final[Set[str]] = {
     *("auth", "authtoken", "contenttypes", "guardian", "knox", "mfa", "django_otp"),
     *("otp_email", "otp_hotp", "otp_static", "otp_totp", "otp_webauthn"),
     *("oauth2_provider", "socialaccount", "usersessions"),
     *("django_celery_beat", "constance", "dynamic_preferences"),
 }
+"""The labels of apps whose models are about access, or may hold secrets."""
 _NUMBERS: Final = (models.IntegerField, models.FloatField, models.DecimalField)
 _SWAPPING: Final = re.compile(r"(?:OAUTH2_PROVIDER|KNOX)_\w*MODEL")
-"""Settings that put a model of the site in the place of one of these apps."""
+"""Settings that put a model of the site in the place of a model of `SECRET_APPS`."""
 
 
 def is_secret_name(name: str, model: Any = None) -> bool:
@@ -31,8 +32,8 @@ def is_secret_name(name: str, model: Any = None) -> bool:
 
     A relation counts, too, if its rows' key or text is a secret.
     """
-    is_about = model is not None and names_secret(name, "", _SECRET_THERE)
-    if is_about and _is_about_access(model):
+    may_be_secret = model is not None and names_secret(name, "", _SECRET_THERE)
+    if may_be_secret and _is_about_access(model):
         return True
     try:
         column = model._meta.get_field(name)
@@ -51,15 +52,16 @@ def is_secret_name(name: str, model: Any = None) -> bool:
 
 def secret_in_sight(model: Any) -> str:
     """Return the secret field that is a row's key or in its text; "" without one."""
-    read = {model._meta.pk.name, *_names_in_text(model)}
+    shown_names = {model._meta.pk.name, *_names_in_text(model)}
     columns = [field for field in model._meta.concrete_fields if not field.is_relation]
-    names = [column.name for column in columns if column.name in read]
+    names = [column.name for column in columns if column.name in shown_names]
     return next((name for name in names if is_secret_name(name, model)), "")
 
 
 def _names_in_text(model: type) -> list[str]:
     """Return the names that `__str__` uses, also in methods and properties."""
     names = ["__str__"]
+    # The loop adds to its own list the names that each member uses.
     for name in names:
         member = inspect.getattr_static(model, name, None)
         function = getattr(member, "fget", None) or getattr(member, "func", member)
@@ -88,6 +90,7 @@ def is_secret_path(path: str, model: Any) -> bool:
 
 def searches_secret(names: Iterable[str], model: Any) -> bool:
     """Whether a search of the admin looks at a secret: callers could guess it."""
+    # The signs before the names in `search_fields` say how to compare.
     return any(is_secret_path(name.lstrip("^=@"), model) for name in names)
 
 
@@ -106,6 +109,6 @@ def _is_about_access(model: type) -> bool:
 def comes_from(model: type, names: Set[str]) -> bool:
     """Whether `names` has the label of a model or one of its bases, or of their app."""
     bases = [(each._meta, each) for each in model.__mro__ if hasattr(each, "_meta")]
-    # An abstract class of an app that is not installed has no label.
+    # For an abstract class of an app that is not installed, its package is the label.
     apps = [o.app_label or each.__module__.split(".")[-2:][0] for o, each in bases]
     return not names.isdisjoint([*apps, *(options.label_lower for options, _ in bases)])

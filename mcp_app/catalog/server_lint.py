@@ -63,6 +63,7 @@ _UNIQUE: Mapping[type[Definition], tuple[str, _StrPromise]] = {
         ),
     ),
 }
+"""By type: the column in which definitions must differ, and what is said if not."""
 
 _LISTS: Mapping[type[Definition], _StrPromise] = {
     ToolDefinition: gettext_lazy("tools"),

@@ -48,7 +48,7 @@ class SkillOptions(TypedDict, total=False):
 def read_declared_skills(
     folder: str, options: SkillOptions, problems: list[str]
 ) -> Iterator[DeclaredResource]:
-    """Yield a resource for each skill of a folder; add others to `problems`.
+    """Yield a resource for each skill of a folder; `problems` gets what is unreadable.
 
     Raises `RegistrationError` if the folder has no skill.
     """
@@ -153,14 +153,14 @@ def skill_findings(skill: Skill) -> Iterator[Finding]:
 
     text = frontmatter_text((skill.read().text or "").encode())
     try:
-        other = yaml.safe_load(text)
+        values_by_yaml_1_1 = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError) as error:
         message = _("Some programs cannot read it: %s. Put the value in quotes.")
         problem = getattr(error, "problem", None) or error
         yield advice("skill-value", "", message % visible(str(problem)))
         return
     for name, value in skill.entry["frontmatter"].items():
-        if other.get(name) != value:
+        if values_by_yaml_1_1.get(name) != value:
             message = _(
                 "Some programs do not read %(name)s as %(value)s. Put the value in"
                 " quotes."

@@ -16,7 +16,7 @@ from mcp_app.protocol.skills import MAX_FILES, SKILL_FILE, SkillError
 
 
 class SkillArchive(NamedTuple):
-    """`files` are bytes by path, without SKILL.md; None if there is only SKILL.md."""
+    """An uploaded skill; `files` are those beside SKILL.md, None if it came alone."""
 
     frontmatter: JsonObject
     body: str
@@ -29,6 +29,7 @@ def read_skill_zip(content: bytes) -> SkillArchive:
 
     If all files of a zip are in one folder, paths begin below it.
     """
+    # Each zip begins with these letters.
     if not content.startswith(b"PK"):
         return _read_skill_file(content)
     try:
@@ -52,6 +53,7 @@ def _read_skill_file(content: bytes) -> SkillArchive:
         line = 'pip install "django-mcp-app[skills]"'
         raise SkillError(f"SKILL.md cannot be read without PyYAML: {line}") from error
     text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    # The lines `---` enclose the frontmatter; the third part follows it.
     body = re.split(r"(?m)^---[\t ]*$", text, maxsplit=2)[2]
     return SkillArchive(frontmatter, body.lstrip("\n"))
 
@@ -69,6 +71,7 @@ def _read_entries(archive: ZipFile) -> tuple[dict[str, bytes], tuple[str, ...]]:
         if re.search(r"(^|/)(\.|__MACOSX/)", path := entry.filename):
             hidden.append(path)
             continue
+        # The upper 16 bits are the mode of the file on Unix.
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise SkillError(f"{path!r} is a link. Put the file itself into it.")
         # For other compressions, Python's reader does not limit the memory.

@@ -45,6 +45,7 @@ from mcp_app.protocol.uri_templates import UriTemplate
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 Output = TypeVar("Output")
 Place = tuple[int, str]
+"""Where an entry is in a sorted list: `Entry.place_in_list`."""
 
 MAX_PLACE_LENGTH = 128
 """Characters of a place's text: URIs are longer than a cursor may be."""
@@ -222,7 +223,7 @@ class Page:
 
 
 class VisibilityKey(NamedTuple):
-    """Callers with equal keys see the same entries of a list."""
+    """Callers with equal keys see the same entries; `met` are the demands they meet."""
 
     met: frozenset[AccessRequirements]
     scope: Scope | None
@@ -265,6 +266,7 @@ class Listing:
         """
         if not self.is_restricted and by.scope is None:
             return self
+        # Demands of other lists make no difference.
         by = VisibilityKey(by.met & self.demands, by.scope)
         listing = self._selections.pop(by, None)
         if listing is None:
@@ -482,6 +484,7 @@ class Catalog:
     def personal_lists(self) -> Sequence[str]:
         """The lists that differ from user to user, by the names that clients know."""
         restricted = [name for name in LISTS if self.listings[name].is_restricted]
+        # For clients, the templates belong to the resources.
         names = ("resources" if name == "templates" else name for name in restricted)
         return tuple(dict.fromkeys(names))
 
@@ -536,9 +539,9 @@ class Catalog:
                 yield TemplateMatch(template, variables, stopped=off)
 
     def skills_around(self, uri: str) -> Iterator[tuple[ResourceEntry, Skill, bool]]:
-        """Yield the skills whose folder may have an address, the innermost first.
+        """Yield the skills in whose folder a URI may be, the innermost first.
 
-        The last member is whether the skill is switched off.
+        The last member of each tuple says whether the skill is switched off.
         """
         stopped = self.stopped.get("resources", {})
         folder = uri if self.has_skills else ""

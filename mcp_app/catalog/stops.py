@@ -18,7 +18,7 @@ SWITCHED_OFF: Final = (
 SERVER_OFF: Final = (
     "This server is switched off by the people who run this site. Tell the user."
 )
-"""What they are told of a server; `Retry-After` says when to try again."""
+"""What clients are told of a server; `Retry-After` says when to try again."""
 RETRY_S: Final = (15, 45)
 """The shortest and longest time until clients try a stopped server again."""
 
@@ -40,8 +40,8 @@ class Halt:
 class Stops:
     """The stops that are on, by what they stop; a key names a row.
 
-    A stop finds a row by its key, and also by its kind and its name, URI or slug: the
-    row may have been deleted and made again.  These are the keys of `names`.
+    A stop finds a row by its key (`rows`), and also by its kind and its name, URI or
+    slug (`names`): the row may have been deleted and made again.
     """
 
     everything: tuple[Halt, ...] = ()

@@ -93,7 +93,7 @@ class Toolset:
         return frozenset(self.options.get("tags", ()))
 
     def wanted_tools(self, names: Sequence[str]) -> Sequence[str]:
-        """Return those of these names that `only` has; without `only`, all."""
+        """Return the `names` that the option `only` has, too; without it, all."""
         only = self.options.get("only", names)
         for name in only:
             if name not in names:

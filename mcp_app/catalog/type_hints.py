@@ -119,6 +119,7 @@ def for_pydantic(annotation: Annotation) -> Annotation:
 
 
 def _with_extensions(annotation: Annotation) -> Annotation:
+    """Make each TypedDict in a hint again by `typing_extensions`."""
     if is_typeddict(annotation):
         return _rebuild_typed_dict(annotation)
     arguments = get_args(annotation)
@@ -229,10 +230,11 @@ def scalar_members(value: Any) -> bytes:
     """Return the members of a result as JSON for a value of one of the `SCALARS`."""
     if type(value) is int and -_PLAIN < value < _PLAIN:
         return _INTEGER_MEMBERS % (value, value)
+    # The slice takes the value out of `{"result":…}`.
     encoded = jsonrpc.write({"result": value})[10:-1]
     raw_text = _TEXT[type(value)](value)
     text = clean_text(raw_text)
-    if text is value:
+    if text is value:  # The value is a string, and nothing was cleaned.
         return _MEMBERS % (encoded, encoded)
     return _MEMBERS % (jsonrpc.write(text), encoded)
 
@@ -241,6 +243,7 @@ _PLAIN = 10**18
 """Smaller integers are written without a check; Python refuses to write huge ones."""
 _set_value: Callable[[ScalarOutput, object], None]
 _set_value = ScalarOutput.__dict__["value"].__set__
+"""Sets `value`, although the base class is frozen."""
 _MEMBERS = b'{"content":[{"type":"text","text":%b}],"structuredContent":{"result":%b}'
 _INTEGER_MEMBERS = _MEMBERS.replace(b"%b", b'"%d"', 1).replace(b"%b", b"%d")
 
@@ -274,7 +277,7 @@ _PARAMETER_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What a docstring says; `model_text` is the part before the parameters."""
+    """What a docstring says; `text` is the part before the parameters."""
 
     text: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -299,6 +302,7 @@ def documentation(docstring: str | None) -> Documentation:
 
 
 _Item = tuple[str, list[str]]
+"""The names of parameters, with commas between them, and the lines about them."""
 _Reader = Callable[[list[str]], list[_Item]]
 
 
