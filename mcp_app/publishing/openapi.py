@@ -168,7 +168,7 @@ def keep_offers(
         title=title,
         defaults=values,
     )
-    # MariaDB ends one of two that wait for each other.
+    # MariaDB ends one of two transactions that wait for each other.
     row, _created = persistently(keep)
     return row
 
@@ -206,7 +206,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDifference:
-    """A column that the document changed; `is_own` if staff changed it, too."""
+    """A column that the document changed; `is_own` if staff changed `yours`, too."""
 
     column: str
     before: str
@@ -251,6 +251,7 @@ def _compare_operation(
     if offer is None:
         return ComparedOperation(operation, Standing.GONE)
     base = Offer.from_json(parse_json(operation.base))
+    # Of too many parameters, only those that the tool was made with are compared.
     if len(offer.pairs) > MAX_PAIRS:
         offer = offer.with_parameters(base.input_schema["properties"])
     if _is_same_text(jsonrpc.write(offer.to_json()).decode(), operation.base):

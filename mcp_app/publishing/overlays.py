@@ -1,4 +1,4 @@
-"""The rows of what code declares: made, read, and set back."""
+"""Overlays: rows with what staff change of a definition that code declares."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _title_in_code(row: DefinitionRow) -> str:
 
 
 def _handle_migration(using: str, **details: object) -> None:
-    # `flush` sends the signal, too, but must leave no rows.  Other databases do not
-    # have these tables, and between two migrations the tables differ from the models.
+    # `flush` sends the signal without a plan, and must leave no rows.  Other databases
+    # have no such tables; between two migrations these differ from the models.
     if "plan" not in details or using != router.db_for_write(DefinitionVersion):
         return
     if is_up_to_date(using):

@@ -1,4 +1,4 @@
-"""Publishing with a look before: what would change, what must be fixed, and for whom.
+"""Publishing after a preview: what would change for clients, what must be fixed.
 
 The caller says which content and version somebody has looked at.  If these have
 changed since, nothing is published.
@@ -138,10 +138,10 @@ def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
     proposals = []
     for row, content in contents.items():
         judged = judge_content(row, content, registry, uploads_of(content))
-        both = Findings([*conflicts.get(row, ()), *judged.findings], judged.tokens)
-        shown = _both_views(row, content, registry)
+        lint = Findings([*conflicts.get(row, ()), *judged.findings], judged.tokens)
+        views = _both_views(row, content, registry)
         hashed = hash_of(content)
-        proposals.append(Proposal(row, row.published, content, hashed, both, *shown))
+        proposals.append(Proposal(row, row.published, content, hashed, lint, *views))
     return proposals
 
 
@@ -175,7 +175,7 @@ def propose_version(
     """
     content = version.read()
     judged = judge_row_content(row, content, registry)
-    blocking = [
+    findings = [
         finding if finding.rule in UNSERVABLE else finding.as_advice()
         for finding in judged.findings
     ]
@@ -184,7 +184,7 @@ def propose_version(
         row.published,
         content,
         version.hash,
-        Findings(blocking, judged.tokens),
+        Findings(findings, judged.tokens),
         *_both_views(row, content, registry),
     )
 
@@ -295,7 +295,7 @@ def declared_in_code() -> str:
 
 @contextmanager
 def _one_at_a_time(row: PublishedRow) -> Iterator[None]:
-    """Open a transaction; raise if another one was quicker."""
+    """Open a transaction; raise `OutOfDate` if the database prefers another one."""
     try:
         with transaction.atomic(using=router.db_for_write(type(row))):
             yield
@@ -348,6 +348,7 @@ def _publish_proposal(
 
 
 def _check_number(row: PublishedRow, number: int) -> None:
+    """Raise `OutOfDate` if another version is served than that with this number."""
     served = row.published
     now = 0 if served is None else served.number
     if now == number:

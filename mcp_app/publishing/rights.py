@@ -47,8 +47,8 @@ def lacking_sentence(right: str) -> str:
     # Django's own: “Can view tool”.
     action, _underscore, name = right.partition("_")
     model = apps.all_models["mcp_app"].get(name)
-    words = model and f"Can {action} {model._meta.verbose_name}"
-    return str(needs) % {"right": RIGHTS.get(right, words or right)}
+    label = model and f"Can {action} {model._meta.verbose_name}"
+    return str(needs) % {"right": RIGHTS.get(right, label or right)}
 
 
 def require_right(by: Person | AnonymousUser | None, right: str) -> None:
@@ -72,7 +72,7 @@ def lets_others(before: JsonObject, after: JsonObject) -> bool:
 def _differs_in_any(
     names: Sequence[str], before: JsonObject, after: JsonObject
 ) -> bool:
-    # An empty value may stand there or be left out.
+    # A content may have an empty value, or leave its column out: both mean the same.
     return any(
         (before.get(name) or None) != (after.get(name) or None) for name in names
     )

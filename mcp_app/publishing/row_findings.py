@@ -127,7 +127,7 @@ def conflict_finding(other: DefinitionRow, identity: str) -> Finding:
 def store_findings(
     row: DefinitionRow, registry: Registry, judged: Findings | None = None
 ) -> Findings:
-    """Store what lint says of the working copy, and why what is served is broken.
+    """Store what lint says of the working copy, and why the served version is broken.
 
     `judged` is what lint says, if the caller knows it.
     """

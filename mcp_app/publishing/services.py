@@ -1,4 +1,4 @@
-"""What staff do to definitions and stops: with their right, and in the history.
+"""What staff do to definitions and stops: who may do it, and what the history says.
 
 `by` is the person who does it; None stands for the command line.  A missing right
 raises `PermissionDenied`, and what cannot be published `PublicationRefused`.
@@ -139,13 +139,13 @@ def unpublish(by: Person | None, row: PublishedRow, *, number: int) -> None:
     using = router.db_for_write(type(row))
     with transaction.atomic(using=using):
         publication.unpublish(row, number=number)
-        if number:
+        if number:  # Without a number it was not published: nothing has changed.
             log_actions(by, [row], CHANGE, _("Taken off the lists."))
         hold_after_commit(using)
 
 
 def delete(by: Person | None, row: Any) -> None:
-    """Delete a row with its versions; what code declares would come back."""
+    """Delete a row with its versions, unless code declares it: it would come back."""
     require_right(by, f"delete_{row.kind_of_row}")
     if getattr(row, "from_code", False) and declared_definition(row, mcp) is not None:
         raise PublicationRefused(_("The code declares it, so it would come back."))

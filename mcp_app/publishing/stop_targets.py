@@ -1,4 +1,4 @@
-"""What people want to stop, by the names that they know, and what a stop holds."""
+"""Finds the rows that people name to stop them, and the rows that a stop holds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TargetMissing(Exception):
 
 
 def find_target(target: str, registry: Registry) -> tuple[str, PublishedRow | None]:
-    """Return the scope and the row of a text as `everything` or `tool:weather`.
+    """Return the scope that a text such as `tool:weather` names, and its row, if any.
 
     Raises `TargetMissing`, which names the most similar names.
     """
@@ -97,6 +97,7 @@ def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
         for row in model.rows().filter(matches)
         if row.published_identity == served or row.identity == name
     ]
+    # The row that clients see comes first.
     rows.sort(key=lambda row: row.published_identity != served)
     return rows[0] if rows else None
 

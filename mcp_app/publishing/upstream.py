@@ -35,7 +35,7 @@ def list_tools_there(
 
     Blocks; raises `DocumentError`.
     """
-    # Made here, because it reads the database, which no coroutine may.
+    # It reads the database, which the coroutine below must not do.
     access_request = AccessRequest.of_user(user)
 
     async def read_list() -> tuple[Listing, Mapping[str, Any]]:

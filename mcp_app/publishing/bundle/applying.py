@@ -74,7 +74,7 @@ def _rights_of_entry(compared: ComparedEntry, *, publish: bool) -> Iterator[str]
 def _content_changes(
     compared: ComparedEntry, *, publish: bool
 ) -> Iterator[tuple[Sequence[JsonObject], JsonObject]]:
-    """Yield each new content, and the contents that need no right beside it."""
+    """Yield earlier contents and a new one, which needs no right if it is like one."""
     entry = compared.entry
     after = dict(entry.working)
     befores = [compared.before]
@@ -253,14 +253,14 @@ class _Importer:
         self, touched: Sequence[ComparedEntry]
     ) -> dict[PublishedRow, DefinitionVersion]:
         """Publish rows that have the same kind and the same note at once."""
-        together: dict[tuple[type[PublishedRow], str], dict[Any, JsonObject]] = {}
+        groups: dict[tuple[type[PublishedRow], str], dict[Any, JsonObject]] = {}
         for each in touched:
             if each.publication is not None:
                 content = with_primary_keys(each.publication.content, self.keys)
-                alike = together.setdefault((each.entry.model, self._note(each)), {})
-                alike[each.row] = content
+                group = groups.setdefault((each.entry.model, self._note(each)), {})
+                group[each.row] = content
         versions: dict[PublishedRow, DefinitionVersion] = {}
-        for (model, note), contents in together.items():
+        for (model, note), contents in groups.items():
             rows: PublishedRows[Any] = model.rows()
             made = rows.publish_contents(contents, author=self.author, note=note)
             versions.update(zip(contents, made, strict=True))
@@ -388,14 +388,14 @@ def _difference(difference: Difference) -> str:
     texts = difference.before, difference.after
     lines = [None if text is None else " ".join(text.split()) for text in texts]
     if lines[0] == lines[1]:
-        # The texts differ only in blanks or line breaks.
+        # They differ only in blanks or line breaks: show JSON, without its quotes.
         lines = [None if text is None else pretty_text(text)[1:-1] for text in texts]
     before, after = _shortened_values(lines)
     return f"  {name}: {before} -> {after}"
 
 
 def _shortened_values(lines: Sequence[str | None]) -> Iterator[str]:
-    """Yield both values, cut to a line; long ones begin where they differ."""
+    """Yield both values, cut to a line; long ones begin shortly before they differ."""
     start = 0
     if any(line is not None and len(line) > MAX_VALUE_LENGTH for line in lines):
         same = common_start(*(line or "" for line in lines))

@@ -18,6 +18,7 @@ from mcp_app.publishing.bundle.format import CHOICES, Entry, Identity, kind_of_m
 
 
 def unsaved_row(entry: Entry) -> PublishedRow:
+    """Return a new row that has an entry's name, and not yet its content."""
     row = entry.model()
     if isinstance(row, Server):
         row.slug = entry.key
@@ -90,11 +91,13 @@ def server_demands(server: Server) -> Mapping[str, str]:
 
 
 def without_limits(content: JsonObject) -> JsonObject:
+    """Return a content without what `server_limits` adds to it."""
     outside = {"access", "listed", *DEMANDS, "page_size"}
     return {name: value for name, value in content.items() if name not in outside}
 
 
 def in_columns(content: JsonObject) -> JsonObject:
+    """Return the part of a content that versions keep in the row's own columns."""
     return without_limits(without_choice(content))
 
 

@@ -126,19 +126,19 @@ class ComparedEntry:
 
     def outcome(self, *, publish: bool) -> Outcome:
         """Return what becomes of the entry, with or without publishing."""
-        published = self.publication if publish else None
-        if self.problems or (published is not None and published.problems):
+        publication = self.publication if publish else None
+        if self.problems or (publication is not None and publication.problems):
             return Outcome.CANNOT
         if self.is_new:
             return Outcome.NEW
-        if self.differences or published is not None:
+        if self.differences or publication is not None:
             return Outcome.CHANGED
         return Outcome.SAME
 
     def obstacles(self, *, publish: bool) -> list[str]:
         """Return why it cannot be imported or, with `publish`, be published."""
-        published = self.publication if publish else None
-        problems = () if published is None else published.problems
+        publication = self.publication if publish else None
+        problems = () if publication is None else publication.problems
         return list(dict.fromkeys([*self.problems, *problems]))
 
 
@@ -175,8 +175,8 @@ class Comparison:
             outcomes = [entry.outcome(publish=flag).value for flag in (False, True)]
             row = entry.row
             states.append([row.pk, row.published_id, entry.before, rules, outcomes])
-        about = [self.bundle.digest, self.bundle.publishes_working, states]
-        return digest(jsonrpc.canonical(about))
+        facts = [self.bundle.digest, self.bundle.publishes_working, states]
+        return digest(jsonrpc.canonical(facts))
 
 
 def compare_bundle(
@@ -217,7 +217,7 @@ class _Comparer:
             changes = differences(*self._both_views(row, before, after))
             judged = self._judge_content(row, in_columns(after))
         if self._publishes_working:
-            # If nothing differs, the content of this site is published, in its order.
+            # If nothing differs, this site's content is published, in its own order.
             saved = after if changes or stored is None else before
             entry = _with_version(entry, saved)
         return ComparedEntry(
@@ -320,6 +320,7 @@ def _with_version(entry: Entry, saved: JsonObject) -> Entry:
 
 
 def _other_source(entry: Entry, row: DefinitionRow) -> ComparedEntry:
+    """Refuse an entry of code for a row of the admin, or the other way round."""
     sentence = _(
         "At this site the definition was made in the admin, but the"
         " file has changes to a definition in code."

@@ -123,6 +123,7 @@ def _list(items: JsonObject) -> JsonObject:
 def _either(
     name: str, value: str, then: JsonObject, otherwise: JsonObject
 ) -> JsonObject:
+    """Return a schema: `then` if the member `name` is `value`, else `otherwise`."""
     condition = {"properties": {name: {"const": value}}, "required": [name]}
     return {"if": condition, "then": then, "else": otherwise}
 
@@ -170,6 +171,7 @@ def _definition_shape(model: type[DefinitionRow]) -> JsonObject:
         "source",
         Source.CODE,
         _object(key | {"name": KEY_TEXT}, {"source": SOURCE, **_contents(overlay)}),
+        # Without a published version, there must be a working copy.
         _object(key, {"source": SOURCE, **_contents(whole)})
         | {"if": {"required": ["published"]}, "else": {"required": ["working"]}},
     )
@@ -280,7 +282,7 @@ def read_files(files: Mapping[str, bytes]) -> Bundle:
     body = b"".join(files.values())
     if len(body) > MOST_BYTES:
         raise BundleRefused([too_large(len(body))])
-    # A file with too many strings is refused before they are parsed.
+    # Refuse too many strings unparsed: a value and its name have at most 4 quotes.
     quotes = body.count(b'"') - body.count(b'\\"')
     max_values = LIMITS.nodes
     if quotes > 4 * (max_values + 1) or jsonrpc.node_count(body) > max_values:
@@ -367,7 +369,7 @@ def _place_of_error(body: bytes, message: str) -> str:
     """Say where a file stops being JSON; `message` is what a strict reader said."""
     message = message.replace("The body", _("The file"))
     if message.endswith("values."):
-        return message
+        return message  # The file may be JSON, but has too many values.
     try:
         json.loads(body.decode())
     except json.JSONDecodeError as error:
@@ -403,6 +405,7 @@ def _read_entry(value: JsonObject, model: type[PublishedRow], place: str) -> Ent
 
 def _entry_problems(entry: Entry) -> Iterator[str]:
     published = entry.published
+    # If the file leaves it out, the working copy is the published content itself.
     if published is None or entry.working is not published.content:
         yield from _text_problems(entry.working, f"{entry.place}.working")
     if published is not None:

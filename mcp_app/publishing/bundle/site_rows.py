@@ -73,12 +73,13 @@ class SiteRows:
         """Return how many rows the bundle does not name."""
         rows = [self.rows.get(entry.identity) for entry in bundle.entries]
         rows_here = sum(row is not None and not says_nothing(row) for row in rows)
-        silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
+        untouched = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
         counts: list[Any] = []
         for model in LISTS.values():
             rows_of_model: Any = model.rows().order_by()
             if issubclass(model, DefinitionRow):
-                rows_of_model = rows_of_model.exclude(**silent)
+                rows_of_model = rows_of_model.exclude(**untouched)
+            # Grouped by a constant, a count is a query that can be united with others.
             one = rows_of_model.annotate(one=Value(1)).values("one")
             counted = one.annotate(count=Count("pk"))
             counts.append(counted.values_list("count", flat=True))
@@ -106,6 +107,7 @@ class SiteRows:
             self.rows[kind_of_model(Server), server.slug] = server
             served = server.published_content()
             for kind, keys in primary_keys_in(served).items():
+                # "" stands for a natural key until `_load_definitions` finds it.
                 self.keys[kind].update(dict.fromkeys(keys, ""))
             if server.selection == Server.Selection.CHOSEN:
                 choosing.append(server.pk)

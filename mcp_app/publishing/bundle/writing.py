@@ -125,8 +125,12 @@ def export_bundle(rows: Iterable[PublishedRow], *, published: bool = True) -> by
     keys = _natural_keys(exported_rows)
     entries: dict[str, list[JsonObject]] = {}
     for name, model in LISTS.items():
-        own = {natural_key_of(row): row for row in exported_rows if type(row) is model}
-        entries[name] = [_entry_json(own[key], keys, published) for key in sorted(own)]
+        by_key = {
+            natural_key_of(row): row for row in exported_rows if type(row) is model
+        }
+        entries[name] = [
+            _entry_json(by_key[key], keys, published) for key in sorted(by_key)
+        ]
     file = {
         "format": FORMAT,
         "version": VERSION,

@@ -51,8 +51,8 @@ def differences(before: ClientView, after: ClientView) -> list[Difference]:
     for field in dict.fromkeys((*before.content, *after.content)):
         lines = list(_line_differences(field, before, after))
         sides = [each.content.get(field, ABSENT) for each in (before, after)]
-        described = field == "config" and before.description == after.description
-        if not lines and not described and not is_same_json(*sides):
+        same_description = field == "config" and before.description == after.description
+        if not lines and not same_description and not is_same_json(*sides):
             lines = [Difference(field, "", *readable_pair(*sides))]
         changes += lines
     return changes or plain_differences(before.content, after.content)
@@ -67,6 +67,7 @@ def _line_differences(
         pairs = [(old[key], new[key]) for key in old if key in new]
         removed = (each for key, each in old.items() if key not in new)
         added = (each for key, each in new.items() if key not in old)
+        # A removed line stands beside an added one, which may replace it.
         for one, other in [*pairs, *zip_longest(removed, added)]:
             if one != other:
                 texts = (None if each is None else each.text for each in (one, other))

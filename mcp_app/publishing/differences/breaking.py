@@ -1,4 +1,4 @@
-"""Which calls are right for one content of a row, and wrong for another one."""
+"""Which calls fail after a change of a row's content, although they worked before."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
     for name in after.get("required", ()):
         if name not in required:
             yield _("those without “%(name)s”") % {"name": name}
-    rests = (
+    remainders = (
         {**_LEFT_OUT, **each, "properties": {}, "required": []}
         for each in (before, after)
     )
-    if _takes_less(*rests):
+    if _takes_less(*remainders):
         yield _("some")
 
 
@@ -78,6 +78,7 @@ def _takes_less(was: Any, now: Any) -> bool:
 
 _ANNOTATIONS = ("$comment", "default", "deprecated", "description", "examples", "title")
 _TELLING: Final = frozenset((*_ANNOTATIONS, "$id", "$schema", "x-mcp-header"))
+"""Keywords that refuse no value."""
 
 
 def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
@@ -109,7 +110,7 @@ def _fewer_types(was: Any, now: Any) -> bool:
     before, after = (
         {*each} if isinstance(each, list) else {str(each)} for each in (was, now)
     )
-    # A number may be an integer.
+    # The type `number` allows integers, too.
     return not before <= (after | {"integer"} if "number" in after else after)
 
 

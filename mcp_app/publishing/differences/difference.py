@@ -1,4 +1,4 @@
-"""One difference, and two different values in words that differ, too."""
+"""A difference of two contents: both sides as texts, with the changed words marked."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def operations(
     if len(old) * len(new) <= MAX_PAIRS_OF_WORDS:
         opcodes = SequenceMatcher(None, old, new).get_opcodes()
     for operation, *places in opcodes:
-        one, two, three, four = (index + start for index in places)
-        yield operation, one, two, three, four
+        old_start, old_end, new_start, new_end = (index + start for index in places)
+        yield operation, old_start, old_end, new_start, new_end
     yield "equal", start + len(old), len(before), start + len(new), len(after)
 
 
@@ -92,13 +92,13 @@ class Difference:
         steps = [
             each
             for each in operations(before, after)
-            if each[0] != "equal" or each[1] < each[2]
+            if each[0] != "equal" or each[1] < each[2]  # no empty equal step
         ]
         words: list[Piece] = []
-        for index, (operation, start, end, *new) in enumerate(steps):
+        for index, (operation, start, end, *new_range) in enumerate(steps):
             is_inside = 0 < index < len(steps) - 1 and end - start <= FEW_WORDS
             is_changed = operation != "equal" or is_inside
-            side = after[slice(*new)] if is_new else before[start:end]
+            side = after[slice(*new_range)] if is_new else before[start:end]
             words += [Piece(each, is_changed) for each in side]
         # Invisible characters are part of the difference.
         return [
@@ -133,8 +133,8 @@ def readable_value(value: object) -> str:
 
 def readable_pair(old: Any, new: Any) -> tuple[str | None, str | None]:
     """Return two different values in words; as JSON if the words are the same."""
-    for words in (readable_value, jsonrpc.pretty_text):
-        was, now = (None if each is ABSENT else words(each) for each in (old, new))
+    for write in (readable_value, jsonrpc.pretty_text):
+        was, now = (None if each is ABSENT else write(each) for each in (old, new))
         if was != now:
             break
     return was, now

@@ -75,8 +75,8 @@ def client_view(
         described = kind.describe_safely(stored.definition, stored.config)
     if not isinstance(served, ToolDefinition):
         names = EVENT_SCHEMAS if isinstance(served, EventDefinition) else ()
-        follows = {name: getattr(served, name) for name in names}
-        return ClientView({**content, **follows}, described)
+        event_schemas = {name: getattr(served, name) for name in names}
+        return ClientView({**content, **event_schemas}, described)
     columns = {name: each for name, each in content.items() if name not in Tool.HINTS}
     if served.input_schema.get("properties"):
         columns["input_schema"] = served.input_schema
@@ -121,9 +121,9 @@ def _schema_lines(schema: JsonObject) -> Iterator[Line]:
         words = _parameter_words(parameter, name in required)
         yield Line("", name, f"{name}: {words}")
     names = ("type", "properties", "required")
-    rest = {name: value for name, value in schema.items() if name not in names}
-    if rest and rest != {"additionalProperties": False}:
-        yield Line(_("the rest of the schema"), "", readable_value(rest))
+    others = {name: value for name, value in schema.items() if name not in names}
+    if others and others != {"additionalProperties": False}:
+        yield Line(_("the rest of the schema"), "", readable_value(others))
     elif not properties:
         yield Line("", "", _("none"))
 
@@ -138,18 +138,18 @@ def _parameter_words(schema: Any, required: bool) -> str:
 
 def _value_words(schema: JsonObject) -> Iterator[str]:
     """Yield the type of a value, its limits, and the other keywords as JSON."""
-    rest = dict(schema)
-    yield _type_words(rest)
+    keywords = dict(schema)
+    yield _type_words(keywords)
     for keyword, label in _limits().items():
-        if keyword in rest:
-            value = readable_value(rest.pop(keyword))
-            is_least = (keyword, value) == ("minLength", "1")
-            yield _("not empty") if is_least else label % {"value": value}
-    if isinstance(examples := rest.pop("examples", None), list):
+        if keyword in keywords:
+            value = readable_value(keywords.pop(keyword))
+            means_not_empty = (keyword, value) == ("minLength", "1")
+            yield _("not empty") if means_not_empty else label % {"value": value}
+    if isinstance(examples := keywords.pop("examples", None), list):
         texts = {"values": ", ".join(map(readable_value, examples))}
         yield _("such as %(values)s") % texts
-    if rest:
-        yield readable_value(rest)
+    if keywords:
+        yield readable_value(keywords)
 
 
 def _type_words(schema: dict[str, Any]) -> str:
@@ -222,6 +222,7 @@ def _member_lines(members: JsonObject) -> Iterator[Line]:
         if isinstance(value, list) and not any(isinstance(e, dict) for e in value):
             text = "\n".join(map(str, value))
         if name == "audience" and _are_texts(value):
+            # In this order, “user” comes before “assistant”.
             text = " ".join(sorted({*value}, reverse=True))
         yield Line(name, "", text)
 
