@@ -1,1 +1,1 @@
-"""Bytes in, bytes out."""
+"""Streamable HTTP, HTTP+SSE, stdio, and clients within the process."""

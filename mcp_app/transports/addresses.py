@@ -28,7 +28,7 @@ NEEDLESS: Final = re.compile(
 
 
 class Endpoint:
-    """Serves the endpoint of one server, named by its slug, health check and metrics.
+    """Serves each server's endpoint, by its slug, and the health check and metrics.
 
     Without `streams` each answer is one JSON document.  `parts` says how the addresses
     below it are served, by their last part; "" is the endpoint itself.
@@ -52,6 +52,7 @@ class Endpoint:
     ) -> Coroutine[Any, Any, None]:
         raw_path = scope.get("raw_path")
         if raw_path and b"%" in raw_path and NEEDLESS.search(raw_path):
+            # No server has this slug, so the answer is 404.
             slug, part = raw_path.decode("latin-1"), ""
         if slug == HEALTH_SLUG and not part:
             return responses.answer_health_check(scope, send)
@@ -73,6 +74,7 @@ def _plain_call(
     """Return the plain call of a POST, None if its headers are not those of one."""
     pairs = scope["headers"]
     if type(pairs) is not list:
+        # ASGI allows an iterator, which can be read only once.
         return None
     raw = dict(pairs)
     if PROBE in raw:

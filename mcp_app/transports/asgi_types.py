@@ -1,4 +1,4 @@
-"""The shapes of ASGI that the transports use."""
+"""Types of ASGI, and what else several transports need."""
 
 from __future__ import annotations
 

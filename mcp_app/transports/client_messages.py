@@ -1,4 +1,4 @@
-"""Notifications and replies from the client of a session."""
+"""Notifications and replies from the client of a session; answers of batches."""
 
 from __future__ import annotations
 
@@ -21,20 +21,24 @@ from mcp_app.streams.questions import AnswerStatus
 
 
 class AnsweredRequest(Waiting, Protocol):
-    """Sends the answers of a batch."""
+    """The receiver of the answers of a batch."""
 
     def send_answer(self, status: int, body: bytes) -> None:
-        """Send all the answers."""
+        """Send all answers; `body` is their array."""
 
 
 class Together:
-    """The answers of a batch (2025-03-26), one array; a cancelled request has none."""
+    """Collects the answers of a batch (2025-03-26), and sends them as one array.
+
+    `refused` has the encoded errors of requests that do not run.
+    """
 
     def __init__(
         self, reply: AnsweredRequest, count: int, refused: list[bytes]
     ) -> None:
         self._reply = reply
         self._open = count
+        """How many requests still run."""
         self._bodies = refused
         self._size = 0
 
@@ -71,7 +75,7 @@ class Together:
         if self._bodies:
             self._reply.send_answer(HTTPStatus.OK, encode_array(self._bodies))
         else:
-            # Nothing is left to answer, and an empty array is no answer.
+            # All requests were cancelled, and an empty array is no answer.
             self._reply.finished(task)
 
 
@@ -144,7 +148,7 @@ async def take_message(
 async def _cancel_request(
     current: Process, session: OpenSession, params: dict[str, Any], person: str
 ) -> None:
-    """Cancel the session's running request at any process; ignore others."""
+    """Cancel a request of the session at any process; ignore unknown ids."""
     request_id = cancelled_id(params)
     running = None if request_id is None else session.running.get(request_id)
     if running is not None:

@@ -1,7 +1,7 @@
 """A client in this process: it calls a server as a stdio client does, without a pipe.
 
 The client sends the messages of its revision. The server reads, checks and answers them
-as any others.
+as any others.  *Try it* and `mcp_call` call tools in this way.
 """
 
 from __future__ import annotations
@@ -145,6 +145,7 @@ class InProcessClient:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._replies: set[asyncio.Task[None]] = set()
         self._opened = not caller.revision.sessions
+        """Whether a session is open, or none is needed."""
         # The caller waits for each result, so nothing runs in the background.
         adapters = adapters or replace(current.adapters, tasks=None, webhooks=None)
         self._connection = _Connection(
@@ -191,11 +192,12 @@ class InProcessClient:
         questions: JsonObject = {}
         for _ in range(MAX_ROUNDS):
             text = await self.send_request(method, params)
-            # It may have integers that orjson does not read.
+            # Unlike orjson, `json` reads integers of more than 64 bits.
             message: JsonObject = json.loads(text)
             result = message.get("result", {})
             if "inputRequests" not in result:
                 return message
+            # A server that asks the same again has not accepted the answers.
             if result["inputRequests"] == questions:
                 raise Failure(REJECTED, f"The answers do not fit: {questions!r:.500}")
             questions = result["inputRequests"]
@@ -250,6 +252,7 @@ class InProcessClient:
             raise
         finally:
             del self._waiting[number]
+            # The call is over: nobody waits for answers to its questions.
             for reply in self._replies:
                 reply.cancel()
 
@@ -259,26 +262,26 @@ class InProcessClient:
         limit = self._connection.current.limits.body
         if len(text) > limit:
             error = RequestRefused(413, f"The body is larger than {limit} bytes.")
-            # An answer that is too large ends the request that waits for it.
-            waiting = next(reversed(self._waiting), None)
-            error.request_id = message["id"] if "method" in message else waiting
+            # If an answer to a question is too large, the last request fails.
+            last_id = next(reversed(self._waiting), None)
+            error.request_id = message["id"] if "method" in message else last_id
             self._connection.refuse_message(error)
             return
         await self._connection.take_line(text, time.monotonic())
 
     def _receive_message(self, text: bytes) -> None:
         self._observe(Message(False, text))
-        # It may have integers that orjson does not read.
+        # Unlike orjson, `json` reads integers of more than 64 bits.
         message: dict[str, Any] = json.loads(text)
         if "method" not in message:
             identifier = message.get("id")
             if isinstance(identifier, int):
-                waiting = self._waiting.get(identifier)
+                answer = self._waiting.get(identifier)
             else:
                 # An answer without an id is for the last request.
-                waiting = next(reversed(self._waiting.values()), None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(text)
+                answer = next(reversed(self._waiting.values()), None)
+            if answer is not None and not answer.done():
+                answer.set_result(text)
         elif "id" in message:
             reply = asyncio.create_task(self._answer_question(message))
             self._replies.add(reply)
@@ -303,7 +306,7 @@ class SessionRefused(Exception):
 
 
 class _Connection(Connection):
-    """The server's side of the client."""
+    """The server's end of the connection, with the options of `InProcessClient`."""
 
     run: Run | None = None
     """The run of the last request."""

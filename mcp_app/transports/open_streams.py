@@ -1,4 +1,4 @@
-"""Streams that stay open: GET of the stateful era, and subscriptions/listen."""
+"""Streams that stay open: GET (stateful), subscriptions/listen and events/stream."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ class OpenStream:
         self._open = False
         self._pending: dict[str, None] = {}
         self._retry_ms: list[int | None] = []
+        """The arguments of each `end` that came before the stream was open."""
         self.server = server
         self.principal = principal
         self.owner = principal.owner
@@ -120,6 +121,7 @@ class OpenStream:
 
     @property
     def _begun_with(self) -> bool:
+        """Whether changes are written at once; before, they wait."""
         return self._open
 
     def tell(self, what: Sequence[str], number: int) -> None:
@@ -193,7 +195,7 @@ class StandingStream(OpenStream):
         self._ids = EventIds(session.digest)
         self._begun = False
         self.number = 0
-        """Its place among the session's streams; the newest has the highest."""
+        """Its place among the session's streams, from 1; the newest has the highest."""
 
     def __enter__(self) -> None:
         self._session.streams.append(self)
@@ -271,8 +273,9 @@ class StandingStream(OpenStream):
         return 0 < self.number == self._session.newest
 
     def _write_changes(self, what: Sequence[str], number: int) -> None:
-        *rest, last = what
-        for each in rest:
+        # Only the last event has the new number: a client without it gets all again.
+        *earlier, last = what
+        for each in earlier:
             self._write_one_change(each, self.seen)
         self.seen = max(self.seen, number)
         self._write_one_change(last, self.seen)
@@ -360,6 +363,7 @@ class PushStream(OpenStream):
         )
         self._streams = current.event_streams
         self._failed = ""
+        """The message of the last error, until events are read again."""
         self.request = request
         self.entry = entry
         self.topic = entry.definition.topic
@@ -422,6 +426,7 @@ class PushStream(OpenStream):
 
     def _write_end(self, retry_ms: int | None) -> None:
         if retry_ms is None:
+            # Without a time to come back, the caller has lost its rights.
             dialect = events.dialect_for(self.request)
             self.terminate(EventError(dialect, "forbidden", REVOKED, reason="revoked"))
         else:

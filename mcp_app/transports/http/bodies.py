@@ -36,11 +36,11 @@ async def read_json(
 def is_large_body(process: Process, body: bytes) -> bool:
     """Whether a body has so many bytes or values that the loop must not read it.
 
-    Strings count, too: arguments may be read from them.
+    Commas and brackets in strings count, too: `server.coercion` may read strings.
     """
     size, limits = len(body), process.limits
     if size <= process.inline_bytes:
-        # A value has at least a byte, and a comma or a bracket.
+        # So few bytes cannot hold too many values: each has a byte and a separator.
         return False
     return size > limits.parse_in_thread or (
         sum(map(body.count, (b",", b"[", b"{"))) > limits.nodes_in_thread
@@ -48,6 +48,7 @@ def is_large_body(process: Process, body: bytes) -> bool:
 
 
 _DIGITS = 18
+"""A longer number is beyond every limit, and `int` refuses thousands of digits."""
 
 SMALL: Final = 16 * 1024
 """Bytes of a body that is read for its id alone."""
@@ -137,7 +138,7 @@ async def _read_rest(receive: Receive, limit: int, first: bytes, hold: Hold) -> 
         return bytes(body)
     finally:
         hold(0)
-        # An error keeps this frame until it is answered.
+        # The traceback of an error keeps this frame, and its body, until the answer.
         body.clear()
 
 

@@ -1,6 +1,6 @@
-"""Turns a Django request into an ASGI call, and its messages into a response.
+"""Turns a Django request into an ASGI call, and the call's messages into a response.
 
-So every web server runs the same endpoint.
+So the endpoint is the same under ASGI and WSGI.
 """
 
 from __future__ import annotations

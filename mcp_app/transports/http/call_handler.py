@@ -98,7 +98,7 @@ async def begin(
 
 
 class CallHandler(HttpRequestHandler):
-    """A request whose answer is its response."""
+    """Runs calls whose answer is the response of their POST, as JSON or as a stream."""
 
     def _stateless(
         self, message: envelope.Request, revision: Revision, meta: dict[str, Any]
@@ -119,6 +119,7 @@ class CallHandler(HttpRequestHandler):
         return self._run_call(admit(self.process, request))
 
     def _is_recorded(self, meta: dict[str, Any]) -> bool:
+        """Whether the request gets a span: then it takes no short cut."""
         tracing, principal = self.process.tracing, self._principal
         if tracing is None:
             return False

@@ -1,4 +1,4 @@
-"""What anybody may read: cards of servers, and the catalog of the site; from memory.
+"""Public documents about servers: the card of each, and the site's list of cards.
 
 Nothing of a request is in an answer, so any Host and Origin may ask (SEP-2127).
 """
@@ -55,20 +55,20 @@ class CardHandler(HttpRequestHandler):
             await self._answer_failure(error)
 
     def _document_of(self, domain: str) -> JsonObject | None:
-        # A stopped server has no card either.
+        # A stopped server is not in `by_slug`, so it has no card.
         catalog = self.process.catalogs.by_slug.get(self._slug)
         if catalog is None:
             return None
         self._catalog, server, needs_token = catalog, catalog.server, None
-        # A server that is open to everybody tells the same by itself.
+        # A server that is open to everybody tells anybody what its card says.
         is_open = server.is_public and server.demands == NO_REQUIREMENTS
         if not (server.listed or is_open):
             return None
         if not token_names().isdisjoint(server.access):
             request = self._authentication_request()
             needs_token = not principals.metadata_for(server, request)
-        url, about = server_url(self._slug), server.implementation()
-        return cards.server_card(domain, self._slug, url, about, needs_token)
+        url, implementation = server_url(self._slug), server.implementation()
+        return cards.server_card(domain, self._slug, url, implementation, needs_token)
 
     async def _send_document(self, document: JsonObject | None) -> None:
         if document is None:
@@ -85,8 +85,8 @@ class CardHandler(HttpRequestHandler):
             return
         length = (b"content-length", b"%d" % len(body))
         headers += [(b"content-type", self.media_type), length]
-        whole = b"" if self._method == "HEAD" else body
-        await send_whole(self.send, 200, whole, headers)
+        content = b"" if self._method == "HEAD" else body
+        await send_whole(self.send, 200, content, headers)
 
 
 class CatalogHandler(CardHandler):

@@ -35,6 +35,7 @@ from mcp_app.transports.open_streams import StandingStream
 
 SESSION_ID = re.compile(r"[!-~]{1,128}")
 WHOLE = Accepts(json=True, events=False)
+"""What a client gets without streams (WSGI), whatever it accepts."""
 
 
 class EndpointHandler(CallHandler):
@@ -47,8 +48,8 @@ class EndpointHandler(CallHandler):
         probe = read_ticket(headers.raw[PROBE].decode("latin-1"), slug)
         if probe is None:
             return None
-        way = self._scope, self.receive, self.send
-        return ProbeAnswer(*way, slug, streams=self._streams).answer(probe, headers)
+        asgi = self._scope, self.receive, self.send
+        return ProbeAnswer(*asgi, slug, streams=self._streams).answer(probe, headers)
 
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
@@ -66,7 +67,7 @@ class EndpointHandler(CallHandler):
             await self._revalidate()
         elif self._generation != self.process.generation:
             await self._refresh_catalog()
-        # With a session header it is most likely stateful, which has a fast path.
+        # `recognise` knows stateless requests; with a session, most are stateful.
         unusual = SESSION_HEADER in raw or self._headers.repeated
         recognised = None if unusual else negotiation.recognise(value, raw)
         if recognised is None:
@@ -98,7 +99,7 @@ class EndpointHandler(CallHandler):
             )
             await self._stateless(message, *revision_and_meta)
         elif type(message) is Notification:
-            # None is defined for HTTP, but an unknown one is no error (JSON-RPC 2.0).
+            # HTTP has none in this era, but an unknown one is no error (JSON-RPC 2.0).
             if not client_messages.is_charged(message):
                 self.process.rates.note_requests(self._charged_person)
             negotiation.check_version_header(version)
@@ -179,6 +180,7 @@ class EndpointHandler(CallHandler):
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
         version = self._headers.get(negotiation.VERSION_HEADER)
         if version is not None and version not in STATEFUL:
+            # This raises: the stateless era has no batches.
             conversation.check_batches(None)
         session, current = await self._find_session(), self.process
         batch = self._read_batch(value, session, session.revision)

@@ -168,8 +168,13 @@ def _is_loopback(netloc: str) -> bool:
 
 
 def preflight(cors: RawHeaders, requested: str | None) -> RawHeaders:
-    """Return the headers that answer a preflight; only our own names are allowed."""
+    """Return the headers that answer a preflight request of CORS.
+
+    Only headers that clients of MCP need are allowed; all of them if `requested` has
+    none of them.
+    """
     if not cors:
+        # Without an Origin it is no preflight.
         return []
     names = [name.strip().lower() for name in (requested or "").split(",")]
     allowed = [

@@ -63,6 +63,7 @@ class LoggedReply(Reply):
 
     _connection: SessionConnection
     _promoted = False
+    """Whether the answer becomes a stream, because the call takes long."""
     _closing_task: asyncio.Task[None] | None = None
     """Closes the connection when its client has all messages."""
     _continuation: Place | None = None
@@ -108,8 +109,8 @@ class LoggedReply(Reply):
         if error_message is not None:
             self._last = Response(OK, error_message)
         requests = self._requests
-        for each in requests if isinstance(requests, list) else [requests]:
-            run = self._session.running.get(each)
+        for request_id in requests if isinstance(requests, list) else [requests]:
+            run = self._session.running.get(request_id)
             if run is not None and run.reply is self:
                 run.stop(End.CANCELLED)
 
@@ -170,6 +171,7 @@ class LoggedReply(Reply):
 
     @property
     def _is_unrun_call(self) -> bool:
+        """Whether this is a single request, and none of its user code has run."""
         is_single = not isinstance(self._requests, list)
         return is_single and self._run is not None and self._run.ran_nothing
 
@@ -234,6 +236,7 @@ class LoggedReply(Reply):
             self._resolve_answer(None)
 
     def _doubtful_answer(self, stream: OwnedStream) -> bytes:
+        """Return the error of a request whose answer may not be in the log."""
         error = storage_error(stream.failure or StreamFenced())
         return final_message(stream.requests, error)
 
@@ -245,16 +248,16 @@ class LoggedReply(Reply):
         return self._send_rest(self._continuation)
 
     async def _send_rest(self, place: Place) -> None:
-        way, session = self._connection, self._session
-        if self._events is not None or not way.accepts.json:
-            await way.returning().send_rest(session, place, self._open_events())
+        connection, session = self._connection, self._session
+        if self._events is not None or not connection.accepts.json:
+            await connection.returning().send_rest(session, place, self._open_events())
             return
         try:
-            body = await way.returning().answer_from_elsewhere(session, place)
+            body = await connection.returning().answer_from_elsewhere(session, place)
         except ClientGone:
             return
         error = final_message(place.requests, storage_error(StreamFenced()))
-        await send_json(way.send, OK, body or error, way.cors)
+        await send_json(connection.send, OK, body or error, connection.cors)
 
     def _write_beginning(self, events: EventStream) -> None:
         if self._stream is None or self._over:

@@ -1,4 +1,4 @@
-"""`/mcp/metrics`: who may read the metrics, and the answer; others find no server."""
+"""`/mcp/metrics`: who may read the metrics, and the answer; others get 404."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ TYPES: Final = (
     b"text/plain; version=0.0.4; charset=utf-8",
     b"application/openmetrics-text; version=1.0.0; charset=utf-8",
 )
+"""The content types: plain text, and OpenMetrics, by the index `is_open`."""
 AWAY: Final = b"The database is away, so there are no metrics now.\n"
 SHARED_S: Final = 5.0
+"""Seconds for which all readers get the same result."""
 PATIENCE_S: Final = 8.0
-"""Prometheus waits for 10 seconds unless it is told otherwise."""
+"""Seconds that a result may take; Prometheus itself usually waits for 10."""
 
 _results: dict[bool, tuple[float, asyncio.Task[bytes]]] = {}
 """The last result in each format, and when it was begun."""
@@ -72,10 +74,10 @@ async def answer_scrape(scope: Scope, send: Send) -> None:
         status, body = responses.OK, await _share_text(is_open=is_open)
     except (DatabaseError, Unavailable, TimeoutError):
         status, body, is_open = responses.UNAVAILABLE, AWAY, False
-    about = [(b"content-type", TYPES[is_open]), (b"content-length", b"%d" % len(body))]
-    headers = [*about, *responses.with_retry(status, responses.UNCACHED)]
-    whole = b"" if scope["method"] == "HEAD" else body
-    await responses.send_whole(send, status, whole, headers)
+    entity = [(b"content-type", TYPES[is_open]), (b"content-length", b"%d" % len(body))]
+    headers = [*entity, *responses.with_retry(status, responses.UNCACHED)]
+    content = b"" if scope["method"] == "HEAD" else body
+    await responses.send_whole(send, status, content, headers)
 
 
 async def _share_text(*, is_open: bool) -> bytes:
@@ -91,7 +93,7 @@ async def _share_text(*, is_open: bool) -> bytes:
 
 
 async def _write_text(*, is_open: bool) -> bytes:
-    # There are options only if the extra is installed.
+    # The module needs the extra `metrics`; without it, nobody may read metrics.
     from mcp_app.telemetry.collector import read_text  # noqa: PLC0415
 
     current = process()

@@ -79,6 +79,7 @@ class PlainCall(Run):
     streams = True
     """Whether the transport can keep streams open, for this or another request."""
     value: object = UNREAD
+    """The JSON of the body, for `EndpointHandler`, if it was parsed here."""
     sign = b""
     """Bytes that the body must contain; empty if a header names the method."""
     _reply: Any
@@ -124,7 +125,7 @@ class PlainCall(Run):
             pairs = self.scope["headers"]
             if (
                 self.scope.get("query_string")
-                or len(raw) != len(pairs)
+                or len(raw) != len(pairs)  # a header is repeated
                 or len(pairs) > MOST_HEADERS
                 or sum(map(len, raw.values())) > MOST_HEADER_BYTES
             ):
@@ -174,6 +175,7 @@ class PlainCall(Run):
     async def _answer_unread(
         self, task: asyncio.Task[Any] | None, error: Exception | asyncio.CancelledError
     ) -> None:
+        """Answer a request whose body did not come: late, stopped, or broken off."""
         if isinstance(error, asyncio.CancelledError):
             if not self.process.uploads.was_cancelled_here(task):
                 raise error
@@ -201,6 +203,7 @@ class PlainCall(Run):
                 return False
             if (tool := self._expected_tool()) is not None:
                 call = tool.template.read(body) if tool.template is not None else None
+                # So few bytes cannot hold more values than are allowed.
                 if call is not None and len(body) <= current.read_limits.nodes:
                     return self._is_usual_call(tool, call[0], call[1], body)
             if self.sign and self.sign not in body:
@@ -234,6 +237,7 @@ class PlainCall(Run):
         return self._is_callable(tool, arguments, body)
 
     def _is_in_turn(self) -> bool:
+        """Whether no running call of the session has the same id."""
         return True
 
     def _is_plain(self, value: Any, body: bytes) -> bool:
@@ -319,6 +323,7 @@ class PlainCall(Run):
     def _find_tool(
         self, known_tools: KnownTools, key: ToolKey, name: str
     ) -> KnownTool | None:
+        """Return the tool if plain calls may run it, and keep it; None if not."""
         entry = self.caller.catalog.tools.get(name)
         if (
             entry is None
@@ -510,6 +515,7 @@ class PlainCall(Run):
 
 
 def _receiving_again(first: Message | Exception, receive: Receive) -> Receive:
+    """Return a `receive` that begins with what was received, or raised, before."""
     pending = [first]
 
     async def receive_again() -> Message:

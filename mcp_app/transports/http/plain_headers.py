@@ -42,8 +42,7 @@ from mcp_app.transports.http.request_handler import policy
 MAX_COMBINATIONS: Final = 128
 """Combinations of headers that are kept."""
 MAX_CACHED_BYTES: Final = 1_024
-"""Bytes of a combination, of a body with `_meta`, of a template: longer ones are not
-kept."""
+"""Longer combinations of headers, bodies with `_meta` and templates are not kept."""
 MAX_TOOLS: Final = 10_000
 """Tools that are kept in all."""
 STEADY_META: Final = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL}
@@ -51,6 +50,7 @@ STEADY_META: Final = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LE
 
 Key = tuple[bytes | bool | None, ...]
 ToolKey = tuple[CachedCaller, bytes | str | None, object]
+"""The caller; the tool's name or its header; the client or the session."""
 
 _NOTHING: Final = object()
 """Equal to no JSON value, so a request with `"_meta": null` does not match it."""
@@ -75,7 +75,8 @@ class KnownTool:
     """Calls that were parsed in full, without a template."""
 
     def learn_template(self, message: JsonObject) -> None:
-        """Make a template at the second such call: a single call needs none."""
+        """Make a template at the second call without one: a single call needs none."""
+        # Other members, such as a progress token, differ from call to call.
         if not (message["params"].get("_meta") or {}).keys() <= STEADY_META:
             return
         self._calls += 1
@@ -112,7 +113,7 @@ class PlainHeaders:
         self.meta: JsonObject | object = _NOTHING
         """The last `_meta` that was plain: clients send the same again."""
         self.client = object()
-        """A key in the table of tools: the client in `_meta` is not hashable itself."""
+        """Stands for the client of `_meta`, which is not hashable, in keys of tools."""
         self._who: object = _NOTHING
 
     def accept_meta(self, meta: JsonObject, size: int) -> bool:

@@ -3,7 +3,8 @@
 A probe is a POST to the server's own address with a ticket.  It is answered before
 Host and Origin are checked, and also while everything is stopped.  It reads settings
 and two clocks, and writes nothing.  A ticket is signed with the site's keys
-(`secret_keys`) and valid at one server for ten minutes.  Without it there is no probe.
+(`secret_keys`) and valid at one server for ten minutes.  Without a valid ticket, the
+request is served as any other.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ BEYOND_HEARTBEAT_S: Final = 5.0
 BODY_S: Final = 15.0
 """Seconds in which a body must come."""
 CLOCK_S: Final = 2.0
+"""Seconds in which the database must tell its time."""
 LOOK_S: Final = 1.0
 """A process that stops ends its probes within this many seconds."""
 
@@ -218,6 +220,7 @@ class ProbeAnswer:
         first = _encode_event(report)
         if not self._streams:
             if probe is not Probe.TICKS:
+                # Only wait as long as they take: the answer is sent whole.
                 async for _ in parts:
                     pass
             headers = [(b"content-type", b"text/event-stream"), *_OWN]

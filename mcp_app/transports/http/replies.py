@@ -156,9 +156,9 @@ class EventStream:
         """Take what is sent next: some whole events, or a part of a large one."""
         first = self._queue.popleft()
         if len(first) > PIECE:
-            rest = memoryview(first)
-            self._queue.appendleft(rest[PIECE:])
-            return bytes(rest[:PIECE])
+            view = memoryview(first)
+            self._queue.appendleft(view[PIECE:])
+            return bytes(view[:PIECE])
         events, size = [first], len(first)
         while self._queue and size + len(self._queue[0]) <= PIECE:
             events.append(self._queue.popleft())
@@ -192,7 +192,9 @@ class Reply:
     _timer: asyncio.TimerHandle | None = None
     _watching: asyncio.Future[Any] | None = None
     _finished: asyncio.Future[Response | None] | None = None
+    """Resolves to the answer; to None if there is none to send."""
     _over = False
+    """Whether no more messages may be sent before the answer."""
     _has_left = False
 
     def __init__(self, connection: Connection, run: Run) -> None:
@@ -240,7 +242,7 @@ class Reply:
         self._finished = finished
 
     def over(self) -> None:
-        # Otherwise run and reply would be a reference cycle.
+        """Forget the run: otherwise run and reply would be a reference cycle."""
         self._run = None
         if self._watching is not None:
             self._stop_watching()
@@ -313,7 +315,7 @@ class Reply:
         return self._events
 
     def _write_beginning(self, events: EventStream) -> None:
-        """Write what comes before the first message."""
+        """Write what must come before the first message: here nothing."""
 
     def lasting(self) -> None:
         """Watch for the client to leave; become a stream after a silence."""
@@ -365,5 +367,6 @@ class Reply:
 
 def was_cancelled_by_end(run: Run) -> bool:
     """Whether only the end of this run has cancelled the task."""
+    # `uncancel` takes one cancellation back, and returns how many remain.
     task = asyncio.current_task()
     return run.end is not None and task is not None and task.uncancel() == 0

@@ -78,7 +78,7 @@ logger = logging.getLogger("mcp_app.transports")
 
 MAY_NOT = "You are authenticated, but you lack the rights that this server requires."
 ALLOW_WHOLE = "POST, DELETE, OPTIONS"
-"""Without GET, which only opens streams."""
+"""The methods where no stream can stay open (WSGI): GET only opens streams."""
 
 BEFORE_THE_BODY: Final = frozenset((400, 401, 403, 404, 429, 503))
 """For these statuses an unread body is read, but only for the id of the request."""
@@ -96,7 +96,7 @@ policy = HostAndOriginPolicy()
 
 
 class HttpRequestHandler:
-    """What the requests of all addresses have in common."""
+    """Checks a request and its caller; subclasses serve the methods of an address."""
 
     allowed = "POST, GET, DELETE, OPTIONS"
     _principal = Principal.ANONYMOUS
@@ -105,12 +105,15 @@ class HttpRequestHandler:
     _generation = 0
     _request_id: RequestId | None = None
     _identified = False
+    """Whether the principal is known, or the server is open to everybody."""
     _is_charged = False
     started = False
     _task: Reader = None
     _headers = Headers(())
     _value: object = UNREAD
+    """The JSON of the body, if `PlainCall` has parsed it."""
     _is_wide = False
+    """Whether the body is so large that threads check its arguments."""
 
     process: Process
     _catalog: Catalog
@@ -185,8 +188,8 @@ class HttpRequestHandler:
             )
             error = InternalError("The server failed; its log says why.")
             error.http_status = 500
-        is_free = not self._is_charged and self._method in ("POST", "DELETE")
-        if self._identified and is_free:
+        is_uncharged = not self._is_charged and self._method in ("POST", "DELETE")
+        if self._identified and is_uncharged:
             # A request that cannot be read is charged, too.
             self.process.rates.note_requests(self._charged_person)
         await self._refuse_request(error)
@@ -252,7 +255,7 @@ class HttpRequestHandler:
         return self._request_id
 
     def _is_admitted(self) -> bool:
-        """Whether the Host and the Origin were right, and a process was there."""
+        """Whether Host and Origin were right: only then `process` is set."""
         return hasattr(self, "process")
 
     async def _send_refusal(
@@ -398,7 +401,7 @@ class HttpRequestHandler:
 
     async def _revalidate(self) -> None:
         """Check a late request against the rules as they are now."""
-        # Staff may have seen that a stop or a change of rights is in effect.
+        # Since the request began, staff may have stopped something or changed rights.
         now = time.monotonic()
         if not self.process.gate.fresh(now):
             await self.process.gate.wait_until_fresh(now)
@@ -408,11 +411,11 @@ class HttpRequestHandler:
         """Find the catalog and the principal again if anything changed."""
         current = self.process
         while self._generation != current.generation:
-            before, self._generation = self._principal, current.generation
+            previous, self._generation = self._principal, current.generation
             self._catalog = current.catalogs.serving(self._slug)
             if not self._catalog.open:
                 await self._identify_caller()
-            if self._principal.key != before.key:
+            if self._principal.key != previous.key:
                 words = "The access rules of this server have changed."
                 raise Unavailable(f"{words} Send the request again.")
 
@@ -465,9 +468,9 @@ class HttpRequestHandler:
         """Return the run of a request in a session; raise if its id is taken."""
         meta = negotiation.meta_of(message.params) or {}
         request = self._make_request(message, session.revision, meta, session)
-        same = session.running.get(message.id)
+        earlier = session.running.get(message.id)
         # If both calls run once, the log tells whether they are the same.
-        is_free = same is None or (runs_once(same.request) and runs_once(request))
+        is_free = earlier is None or (runs_once(earlier.request) and runs_once(request))
         return admit(self.process, request, () if is_free else session.running)
 
     def _read_batch(

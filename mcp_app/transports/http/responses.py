@@ -1,4 +1,4 @@
-"""Whole answers, and the part of a request that a reply needs."""
+"""Answers that are sent whole, reasons of refusals, and the health check."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ _ERRORS: Final[tuple[tuple[type[ProtocolError], Reason], ...]] = (
 def reason_of(error: ProtocolError, *, at_server: bool) -> Reason:
     """Return why a request was refused; `at_server` says that its server exists."""
     status = error.http_status
+    # Errors of JSON-RPC share the statuses 200 and 400: their class tells the reason.
     if isinstance(error, RequestRefused) or status not in (200, 400):
+        # A challenge has an error only if there was a token (RFC 6750, 3.1).
         if "error=" in error.headers.get(CHALLENGE, ""):
             return Reason.CREDENTIALS
         if status == 404 and not at_server:  # noqa: PLR2004 - RFC 9110
@@ -130,7 +132,7 @@ async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) 
 
 
 def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
-    """Return the headers of an answer: 503 says when to come back."""
+    """Return the headers of an answer; with status 503 they have Retry-After."""
     return [RETRY_AFTER, *headers] if status == UNAVAILABLE else headers
 
 

@@ -1,4 +1,4 @@
-"""Clients that come back for messages, with an event id or a request's id."""
+"""Sends again what clients missed, by an event id or the id of a request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAST_LOOK_S: Final = 0.5
 
 
 class WatchesNothing:
-    """A listener that is only counted and ended."""
+    """A listener that hears of no changes: it is only counted and ended."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class WatchesNothing:
 
 
 class ResumedStream(WatchesNothing, OpenStream):
-    """Sends the messages after a place."""
+    """Sends the messages that follow a place in a stream of the replay log."""
 
     __slots__ = ("_ids",)
 
@@ -62,6 +62,7 @@ class ResumedStream(WatchesNothing, OpenStream):
             session=session.digest,
         )
         self._ids = session.revision.resumable
+        """Whether messages are sent with their event ids."""
 
     def start_sending(self, first: str | None) -> None:
         """Write from now on; begin with the event id `first`, if there is one."""
@@ -86,7 +87,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
     """A reader that waits for the answer, as one of the listeners of the process."""
 
     seen = 0
-    # The call that it waits for ends by itself.
+    # A stop of the server does not end the wait: it ends with the call.
     lasts = True
 
     def __init__(self, session: OpenSession, principal: Principal) -> None:
@@ -107,7 +108,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             disconnect.cancel()
-            # Later ends have no effect.
+            # Only a future without a result is cancelled: then the client has left.
             self.over.cancel()
         if self.over.cancelled():
             raise ClientGone
@@ -160,7 +161,7 @@ class Returning:
     async def resume_stream(
         self, session: OpenSession, place: Place, first: str | None = None
     ) -> None:
-        """Send the messages after a place; `first` is an id to begin with."""
+        """Send the messages after a place; `first` is the id of a priming event."""
         if place.seq < place.floor:
             error = InternalError(
                 f"The messages after number {place.seq} of this stream have expired:"
@@ -168,14 +169,14 @@ class Returning:
             )
             await self._send_messages(final_message(place.requests, error))
             return
-        way, current = self._connection, self._current
-        stream = EventStream(way.send, way.cors, current.queues)
+        connection, current = self._connection, self._current
+        stream = EventStream(connection.send, connection.cors, current.queues)
         resumed = ResumedStream(stream, current, session, self._principal)
         current.add_listener(resumed)
-        way.started = True
+        connection.started = True
         with resumed, current.followers.following(place, resumed):
             resumed.start_sending(first)
-            await resumed.serve_until_end(way.receive)
+            await resumed.serve_until_end(connection.receive)
 
     async def send_rest(
         self, session: OpenSession, place: Place, stream: EventStream
@@ -207,9 +208,11 @@ class Returning:
             return None
 
     async def _send_messages(self, *messages: bytes) -> None:
-        way = self._connection
-        way.started = True
-        await send_events(way.send, way.cors, self._current.queues, *messages)
+        connection = self._connection
+        connection.started = True
+        await send_events(
+            connection.send, connection.cors, self._current.queues, *messages
+        )
 
     async def repeat_answer(self, run: Run, session: OpenSession) -> None:
         """Repeat the answer of the earlier request with its id; raise if it differs."""
@@ -223,15 +226,15 @@ class Returning:
         await self.resume_stream(session, place, first)
 
     async def _send_as_json(self, session: OpenSession, place: Place) -> None:
-        way, answer = self._connection, WholeAnswer(session, self._principal)
+        connection, answer = self._connection, WholeAnswer(session, self._principal)
         self._current.add_listener(answer)
         body = await self._await_answer(answer, place)
         if body is None:
             # The call was cancelled, so it has no answer.
             await self._send_messages()
             return
-        way.started = True
-        await send_json(way.send, OK, body, way.cors)
+        connection.started = True
+        await send_json(connection.send, OK, body, connection.cors)
 
     async def _await_answer(self, answer: WholeAnswer, place: Place) -> bytes | None:
         try:

@@ -24,7 +24,7 @@ from mcp_app.transports.http.resumption import Returning
 ENCODED_METHOD: Final = METHOD.encode()
 """The value of `Mcp-Method`."""
 _PARAMS: Final = 3
-"""The name, the arguments and `_meta`."""
+"""How many members `params` has: the name, the arguments and `_meta`."""
 
 
 class StatelessCall(PlainCall):
@@ -60,7 +60,7 @@ class StatelessCall(PlainCall):
         if body is None:
             return await self._finish_call(output)
         current.running.end_call(self)
-        # Code that still has the call can send nothing more.
+        # From now on, user code that kept its Context can send nothing.
         self._reply = NO_WAY_BACK
         try:
             self._record(body)
@@ -144,7 +144,7 @@ class StatelessCall(PlainCall):
 # that may run twice, and no running call may have the same id.
 
 _SESSION_PARAMS: Final = 2
-"""The name and the arguments; `_meta` may be there."""
+"""How many members `params` has without `_meta`: the name and the arguments."""
 LAST: Final = b""
 """A key, in place of a tool's name, for the tool that was called last."""
 
@@ -157,7 +157,7 @@ class SessionCall(PlainCall):
     _waiting: asyncio.Future[Response | None] | None = None
     _answer: Response | None = None
     _is_detached = False
-    """The connection is over, and the call goes on."""
+    """Whether the connection is over while the call goes on."""
 
     async def serve(self) -> None:
         current = self.process
@@ -179,7 +179,7 @@ class SessionCall(PlainCall):
             if answer is None or answer.status != OK or self._reply is not None:
                 await self.reply.conclude(answer)
             else:
-                # Code that still has the call can send nothing more.
+                # From now on, user code that kept its Context can send nothing.
                 self._reply, body = NO_WAY_BACK, answer.body
                 await self.send(json_start(body, self.plain_headers.cors))
                 await self.send({"type": "http.response.body", "body": body})
@@ -218,6 +218,7 @@ class SessionCall(PlainCall):
     def _note_connection_end(self) -> None:
         if self._reply is not NO_WAY_BACK:
             self.reply.over()
+        # Without a task, the call has ended.
         if self.task is None:
             self._forget_reply()
         else:
@@ -232,6 +233,7 @@ class SessionCall(PlainCall):
         if session is None or (
             revision is not None and revision is not session.revision
         ):
+            # `_is_recognised` catches it; the request is then served as any other.
             raise LookupError
         self.session, self.revision = session, session.revision
         return known_headers.tools.get((self.caller, LAST, session.digest))
@@ -257,6 +259,7 @@ class SessionCall(PlainCall):
         return tool
 
     def _may_serve(self, entry: ToolEntry) -> bool:
+        """Whether a call may run twice: if not, it needs a row before it runs."""
         return entry.definition.hints.repeatable
 
     @property

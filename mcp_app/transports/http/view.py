@@ -85,10 +85,10 @@ class ThreadCall(StatelessCall):
         self, raw: Mapping[bytes, bytes], body: bytes, current: Process
     ) -> bool:
         """Register the call if it is plain; return whether this thread may run it."""
-        beside = current.running.in_threads
+        thread_calls = current.running.in_threads
         # This reads and changes shared state: one thread at a time may do it.
-        with beside.recognition:
-            beside.doubt_slow()
+        with thread_calls.recognition:
+            thread_calls.doubt_slow()
             self.arrived = time.monotonic()
             if not self.is_admitted(raw, current):
                 return False
@@ -96,7 +96,7 @@ class ThreadCall(StatelessCall):
             self.arrived = time.monotonic()
             if not self._is_recognised({"type": "http.request", "body": body}):
                 return False
-            beside.begin_call(self)
+            thread_calls.begin_call(self)
         return True
 
     def run(self, whole: Whole) -> None:
@@ -157,6 +157,7 @@ def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
     if raw.get(b"mcp-method") != ENCODED_METHOD or PROBE in raw:
         return None
     current = background.loop_process()
+    # The endpoint checks addresses that are encoded.
     if current is None or b"%" in (scope["raw_path"] or b""):
         return None
     whole = Whole(body)
@@ -226,9 +227,9 @@ class EndpointView:
             scope, body = _request_scope(request), read_wsgi_body(request)
             _forget_secrets(request)
             if request.method == "POST" and not part:
-                answered = serve(scope, body, slug)
-                if answered is not None:
-                    return answered.django_response()
+                plain_answer = serve(scope, body, slug)
+                if plain_answer is not None:
+                    return plain_answer.django_response()
             whole = Whole(body)
             work = partial(self.endpoint, scope, whole.receive, whole.send, slug=slug)
             background.run_on_loop(partial(work, part=part, streams=False))

@@ -48,7 +48,7 @@ PARAMETER: Final = "session_id"
 
 
 class Address(HttpRequestHandler):
-    """A request to one of the two addresses."""
+    """A request to the address of the stream, or to that for messages."""
 
     def _method_handler(self) -> Callable[[], Awaitable[None]]:
         if not self._streams:

@@ -29,7 +29,7 @@ MAX_WAITING_BYTES: Final = 1024 * 1024
 
 
 class OneChannel:
-    """An event stream without event ids."""
+    """The output of a session's stream: messages and answers, without event ids."""
 
     def __init__(self, events: EventStream) -> None:
         self._events = events
@@ -120,7 +120,7 @@ class HeldStream(StandingStream):
         return self._channel.has_backlog
 
     def deliver(self, payload: bytes, *, last: bool) -> None:
-        """Write a message of a request."""
+        """Write a message of a request; the `last` one is its answer."""
         if not last:
             self._channel.queue_message(payload)
             return
@@ -162,6 +162,7 @@ class HeldStream(StandingStream):
             self._current.spawn_task(self._end_after_calls(retry_ms))
 
     async def _end_after_calls(self, retry_ms: int) -> None:
+        """End once a new poll has found no running call, or after the drain."""
         sse_reader, loop = self._current.sse_reader, self._current.loop
         deadline = loop.time() + self._current.limits.drain
         looks = sse_reader.looks_after_next_poll

@@ -1,4 +1,4 @@
-"""One client's channel: its output, and the ids of its requests."""
+"""One client's channel: its output, its running requests, and its subscriptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Channel:
     """One client at the end of a two-way channel; used on the loop only.
 
     A message is written with `write` once it is whole; `count_waiting` returns how
-    many bytes the reader has not taken yet.
+    many bytes the reader has not taken yet (`int` returns 0).
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class RunningCall:
     """The way back of one call."""
 
     _message_at = float("-inf")
+    """When the last message before the answer was sent."""
 
     def __init__(
         self, channel: Channel, run: Run, answers: Waiting, *, streams: bool
@@ -126,7 +127,7 @@ class RunningCall:
         """A pipe needs no heartbeat."""
 
     def finished(self, task: asyncio.Task[Response]) -> None:
-        """Send the answer of a finished call."""
+        """Send the answer of a call, not sooner than `APART_S` after a message."""
         self._run = None
         loop = self._channel.current.loop
         if loop.time() - self._message_at < APART_S:
@@ -270,7 +271,7 @@ class Listening:
             work.close()
             raise
         channel.running[self._request.id] = self
-        # Not in the task: one that is cancelled before it begins would never enter.
+        # Not in the task: a task that is cancelled before it begins enters nothing.
         self._entered.enter_context(stream)
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._close_subscription)

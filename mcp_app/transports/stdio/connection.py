@@ -1,4 +1,4 @@
-"""One client on one two-way channel of messages: both eras, and one table of ids."""
+"""One client on a two-way channel such as stdio: its messages, in both eras."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ class Connection(Channel):
             questions=self.questions,
         )
         self._request_id: str | int | None = None
+        """The id of the request that was read last, for its refusal."""
         self._revision: Revision = LATEST_STATEFUL
+        """The revision of the message that was read last, for its refusal."""
 
     def find_catalog(self, slug: str) -> Catalog | None:
         """Return the server's catalog, None if there is none; raise 503 if stopped."""
@@ -329,17 +331,17 @@ class Connection(Channel):
         except Unavailable as error:
             words = "An answer is accepted although the database is away: %s"
             logger.debug(words, error)
-        unasked = [
+        unasked_ids = [
             each.id
             for each in replies
             if session is None
             or not await self.questions.take(session, each.id, each.result, each.error)
         ]
-        if unasked:
+        if unasked_ids:
             logger.info(
                 "No question waits for an answer with the id %r. Such answers: %d.",
-                str(unasked[0])[:80],
-                len(unasked),
+                str(unasked_ids[0])[:80],
+                len(unasked_ids),
             )
 
     def _take_notification(self, message: Notification) -> None:

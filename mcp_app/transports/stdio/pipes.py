@@ -31,6 +31,7 @@ AHEAD: Final = 4
 ATOMIC_WRITE_SIZE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
 """Bytes that a pipe takes without waiting, if it takes any (POSIX)."""
 LOOK_S: Final = 0.1
+"""Seconds between looks for the end of an input that is not watched."""
 MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 """A client for whom more bytes wait is given up."""
 
@@ -80,6 +81,7 @@ class Input:
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[tuple[bytes, float]] = asyncio.Queue()
         self._ahead = threading.Semaphore(AHEAD)
+        # Whether the loop watches the input now, and whether it can watch it at all.
         self._watched = self._watches = False
         try:
             self._watch_descriptor()
@@ -123,7 +125,7 @@ class Input:
             self._loop.call_later(LOOK_S, self._look_for_the_end)
 
     def _read_in_thread(self) -> None:
-        data = b"more"
+        data = b"more"  # anything: only b"" is the end
         # The loop may close meanwhile: nobody reads any more.
         with suppress(RuntimeError):
             while data:
@@ -231,10 +233,10 @@ class Output:
         return data, [item for item in items if isinstance(item, asyncio.Event)]
 
     def _write_all(self, data: bytes) -> None:
-        rest = memoryview(data)
+        unwritten = memoryview(data)
         try:
-            while rest:
-                rest = rest[self._write_part(rest) :]
+            while unwritten:
+                unwritten = unwritten[self._write_part(unwritten) :]
         except OSError:
             self._loop.call_soon_threadsafe(self._give_up_client)
 

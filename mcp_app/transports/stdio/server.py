@@ -23,6 +23,7 @@ GRACE_S: Final = 1.0
 EXIT_S: Final = 1.8
 """Seconds that the whole end may take; then the process exits."""
 LAST_WRITES_S: Final = 0.2
+"""Seconds for writing what is queued when the last call has ended."""
 HANG_UP: Final = getattr(signal, "SIGHUP", signal.SIGTERM)
 """The signal of a terminal that goes away; only POSIX has it."""
 MESSAGE_BATCH_SIZE: Final = 32
@@ -51,6 +52,7 @@ async def serve_client(
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
         leave_within(EXIT_S)
+        # A task that is done cannot be cancelled: then the input has ended.
         has_left = not taking.cancel()
         if has_left:
             connection.cancel_subscriptions()
@@ -100,8 +102,8 @@ async def _take_lines(connection: Connection, incoming: int) -> None:
     data, line_count = b"more", 0
     while data:
         data, arrived = await source.next_chunk()
-        for each in lines.feed(data) if data else lines.end():
-            await connection.take_line(each, arrived)
+        for line in lines.feed(data) if data else lines.end():
+            await connection.take_line(line, arrived)
             line_count += 1
             if line_count % MESSAGE_BATCH_SIZE == 0:
                 await asyncio.sleep(0)
