@@ -35,6 +35,7 @@ logger = logging.getLogger("mcp_app.server")
 MAX_SENTENCE: Final = 500
 _PORT: Final = re.compile(r":\d+$")
 STATUSES: Final = {"self": CONFIRMATION, "other": APPROVAL}
+"""The status of a task that waits for a person, by `Approval.by`."""
 SIGN_IN: Final = "A person must agree to this call. Sign in, so that it has one."
 CHANGED: Final = (
     "The tool has changed since this call was approved, so it did not run. Call it"

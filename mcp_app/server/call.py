@@ -91,7 +91,7 @@ def look_after(run: Run) -> None:
 def _check_end(run: Run, error: BaseException) -> None:
     """Translate an exception of user code; return if it is raised as it is.
 
-    A `SystemExit`, or a cancellation of its own, is a failure like any other.
+    If the code raises `SystemExit`, or cancels itself, that is a failure like others.
     """
     cancelled = isinstance(error, asyncio.CancelledError | CallCancelled)
     core: CallCore | None = run.core
@@ -111,7 +111,7 @@ def _check_end(run: Run, error: BaseException) -> None:
 def _check_answered(core: CallCore) -> None:
     """Raise if the client must answer first, or the call has become a task.
 
-    A bare `except`, a task group or `gather()` in user code may have swallowed it.
+    A bare `except`, a task group or `gather()` may have swallowed that exception.
     """
     if core.needed_input is not None:
         raise core.needed_input

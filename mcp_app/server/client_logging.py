@@ -18,6 +18,7 @@ def protocol_level(number: int) -> Level:
     """Return the protocol's level for one of `logging`."""
     levels: tuple[Level, ...] = ("debug", "info", "warning", "error", "critical")
     thresholds = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+    # The number of thresholds that are reached is the index of the level.
     return levels[bisect_right(thresholds, number)]
 
 

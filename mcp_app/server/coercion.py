@@ -69,6 +69,7 @@ READING: Final = 5
 
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 _SAME_PLACE: Final = (*_ALTERNATIVES, "allOf")
+"""Keywords whose schemas apply to the same value as the schema with the keyword."""
 
 
 def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
@@ -108,12 +109,13 @@ def accepted_arguments(
     judged = entry.runnable.judged
     if judged is None:
         return arguments, validator.violations(arguments)
-    # The runnable judges the values; the schema still judges names and nulls.
+    # The runnable judges the values; the schema still judges names and nulls.  The high
+    # limit keeps errors of values from displacing theirs.
     nulls = {n for n, each in arguments.items() if each is None} - judged
     valueless = {n: None if n in nulls else 0 for n in arguments}
-    places = {"$", *(jsonrpc.path_text([null]) for null in nulls)}
+    paths = {"$", *(jsonrpc.path_text([null]) for null in nulls)}
     violations = validator.violations(valueless, 1_000)
-    return arguments, [each for each in violations if each.path in places]
+    return arguments, [each for each in violations if each.path in paths]
 
 
 class _TooMany(Exception):
@@ -158,11 +160,11 @@ class _Reader:
     def _read_list(self, values: list[object], schemas: list[object]) -> list[object]:
         applied = [*self._applied_schemas(schemas)]
         prefixes = [_list_or_empty(each.get("prefixItems")) for each in applied]
-        first = max(map(len, prefixes), default=0)
+        longest = max(map(len, prefixes), default=0)
         # The first items have a schema each; all others have the same schemas.
-        by_index = [[*_item_schemas(applied, index)] for index in range(first + 1)]
+        by_index = [[*_item_schemas(applied, index)] for index in range(longest + 1)]
         return [
-            self.read_value(value, by_index[min(index, first)])
+            self.read_value(value, by_index[min(index, longest)])
             for index, value in enumerate(values)
         ]
 
@@ -176,18 +178,18 @@ class _Reader:
 
     def _applied_schemas(self, schemas: list[object]) -> Iterator[Schema]:
         """Yield the schemas and all that these apply to the same value, each once."""
-        rest, visited = [*schemas], set[int]()
-        while rest:
-            schema = rest.pop()
+        pending, visited = [*schemas], set[int]()
+        while pending:
+            schema = pending.pop()
             if not isinstance(schema, dict) or id(schema) in visited:
                 continue
             visited.add(id(schema))
             self._take_steps(1)
             yield schema
             if "$ref" in schema:
-                rest.append(self._referenced_schema(schema["$ref"]))
+                pending.append(self._referenced_schema(schema["$ref"]))
             for keyword in _SAME_PLACE:
-                rest.extend(_list_or_empty(schema.get(keyword)))
+                pending.extend(_list_or_empty(schema.get(keyword)))
 
     def _allows_string(self, schema: object) -> bool:
         key = id(schema)
@@ -197,6 +199,7 @@ class _Reader:
 
     def _may_be_string(self, schema: object, above: tuple[int, ...] = ()) -> bool:
         """Whether a schema allows some string; True if that is not known."""
+        # `above` has the ids of the schemas around this one: a cycle ends there.
         if not isinstance(schema, dict) or id(schema) in above:
             return schema is not False
         above = (*above, id(schema))
@@ -216,6 +219,7 @@ class _Reader:
 
     def _referenced_schema(self, reference: object) -> object:
         """Return the schema that a reference names; without one True: it allows all."""
+        # A pointer into this schema is "#", or begins with "#/".
         if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
             return True
         schema = resolve_pointer(self._root, unquote(reference[1:]))
@@ -247,9 +251,9 @@ def _member_schemas(schema: Schema, name: str) -> Iterator[object]:
 
 def _item_schemas(schemas: list[Schema], index: int) -> Iterator[object]:
     for schema in schemas:
-        first = _list_or_empty(schema.get("prefixItems"))
-        if index < len(first):
-            yield first[index]
+        prefix = _list_or_empty(schema.get("prefixItems"))
+        if index < len(prefix):
+            yield prefix[index]
         elif "items" in schema:
             yield schema["items"]
 

@@ -51,6 +51,7 @@ DEFAULT_LEVEL = SEVERITY["info"]
 """The log level of a session that never set one."""
 
 _TIME = {"run", "clock"}
+"""The attributes of a core of which user code has used nothing but its clock."""
 
 current_call: ContextVar[Run | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""
@@ -103,6 +104,7 @@ class CallCore:
     @property
     def is_idle(self) -> bool:
         """Whether user code has used nothing of the core but its clock."""
+        # A cached property is an attribute once it is used.
         return self.__dict__.keys() <= _TIME
 
     @cached_property
@@ -183,6 +185,7 @@ class CallCore:
         if logger is not None:
             params["logger"] = logger
         message = jsonrpc.write(notification_message("notifications/message", params))
+        # False: a message that comes too soon is dropped.
         offer = self._log_throttle.offer_message
         self._run_on_loop(offer, message, self.run.reply.send, False)
 
@@ -206,6 +209,7 @@ class CallCore:
             members["message"] = message
         params = run.request.revision.known_members("progress", members)
         encoded = jsonrpc.write(notification_message("notifications/progress", params))
+        # True: progress that comes too soon is sent later, unless there is newer one.
         offer = self._progress_throttle.offer_message
         self._run_on_loop(offer, encoded, run.reply.send, True)
 
@@ -213,7 +217,7 @@ class CallCore:
         return self._last_progress is None or progress > self._last_progress
 
     def complete_visit(self, key: str | None) -> None:
-        """Tell the client that a visit to a URL is over; None means all."""
+        """Tell the client that the visit with a key is over; None means all visits."""
         keys = list(self.visits) if key is None else [key]
         identifiers = [self.visits.pop(each, None) for each in keys]
         method = "notifications/elicitation/complete"

@@ -48,6 +48,7 @@ NEED_STREAMS: Final = frozenset(
 )
 """Methods that need a stream; not advertised if the site cannot keep streams open."""
 _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
+"""The ends after which the client wants no answer."""
 
 
 async def answer_request(

@@ -66,8 +66,10 @@ GATE_S = 2.0
 """Seconds that a call waits for a place of its gate."""
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+"""The folder of this app: files outside of it are user code."""
 
 _running = threading.local()
+"""Its `job` is the job that the current thread runs."""
 _waiting_job: contextvars.ContextVar[Job | None]
 _waiting_job = contextvars.ContextVar("mcp_job", default=None)
 """The job whose thread waits for the current loop."""
@@ -91,6 +93,7 @@ class InvocationPlaces:
         self._around = around
         self._halves_for_strangers = halves_for_strangers
         self._plain = not around
+        """Whether no context managers are entered around user code."""
         self._around_needs_thread = not all(
             getattr(each, "context_variables_only", False) for each in around
         )

@@ -79,6 +79,7 @@ _ENDS: Final[Mapping[End | None, Outcome]] = {
     End.CLIENT_GONE: Outcome.CLIENT_GONE,
     End.SHUT_DOWN: Outcome.SHUT_DOWN,
 }
+"""The outcome of a cancelled call, by the end of its run; None if that has none."""
 
 
 class Response(NamedTuple):

@@ -30,7 +30,7 @@ def own_tools(
     events: Sequence[EventEntry],
     skills: Sequence[ResourceEntry] = (),
 ) -> list[ToolEntry]:
-    """Return our tools for a server with these definitions; ours bear all their tags.
+    """Return our tools for a server with these definitions, and with their tags.
 
     `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site replaces ours
     with the same name, if ours fetches results, waits for events or reads skills.

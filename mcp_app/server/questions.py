@@ -111,7 +111,7 @@ def prepare_question(
 
 
 def require_capability(client: Client, *path: str) -> None:
-    """Raise if the client did not declare a capability: "sampling", "tools"."""
+    """Raise if the client did not declare a capability, named by its `path` in JSON."""
     capability: object = client.capabilities
     for name in path:
         capability = capability.get(name) if isinstance(capability, Mapping) else None
@@ -212,6 +212,7 @@ def _prepare_visit(
     params = {"mode": "url", "message": question.message, "url": question.url}
     if revision.elicitation_identifiers:
         params["elicitationId"] = secrets.token_hex(16)
+    # An accepted visit has no content, but `_parse_elicitation` wants some.
     return PreparedQuestion(
         key=key,
         method="elicitation/create",

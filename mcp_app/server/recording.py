@@ -60,8 +60,8 @@ def record_call(
     ending = run.ending
     if len(ending.error) > MAX_ERROR_LENGTH:
         ending = ending._replace(error=ending.error[:MAX_ERROR_LENGTH])
-    stranger = run.request.principal.anonymous and ending.outcome in _IN_VAIN
-    add = audit.add_in_vain if stranger else audit.add
+    in_vain = run.request.principal.anonymous and ending.outcome in _IN_VAIN
+    add = audit.add_in_vain if in_vain else audit.add
     add((circumstances(run), began, took, size, *arguments, ending))
 
 
@@ -82,7 +82,8 @@ def _loggable_arguments(audit: CallLog, run: Run) -> LogArguments:
 def _size_and_digest(
     audit: CallLog, text: bytes, hidden: Collection[str] | None
 ) -> LogArguments:
-    """Return arguments that wait for their digest, else their length and digest."""
+    """Return arguments as they are, but of long ones only the length and the digest."""
+    # If `hidden` is None, the call log keeps no values.
     if len(text) > (SHORT_ARGUMENTS if hidden is None else VALUES_BYTES):
         return b"", len(text), audit.digest_arguments(text)
     return text, 0, ""
@@ -95,6 +96,7 @@ def record_answer(
     took = time.monotonic() - began
     length, digest = 0, ""
     if len(text) > SHORT_ARGUMENTS:
+        # The last of the circumstances are the hidden members of arguments.
         text, length, digest = _size_and_digest(audit, text, shared[-1])
     audit.add((shared, began, took, size, text, length, digest, ANSWERED))
 

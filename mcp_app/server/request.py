@@ -112,6 +112,7 @@ class Request:
             return self.person
         if self.session is not None:
             return f"{GUESS}session:{self.session.digest}"
+        # The nearest proxy has added the last hop.
         hops = self.headers.get(b"x-forwarded-for") if self.headers is not None else ""
         hop = (hops or "").rpartition(",")[2].strip()
         return f"{GUESS}{hop[:64] or self.connection}"

@@ -189,7 +189,9 @@ class RoundTrip:
         self._run, self._request = run, run.request
         self._clock = clock
         self._answered: dict[str, tuple[str, JsonObject]] = {}
+        """The digest of each question that was answered now, and its answer, by key."""
         self._used: set[str] = set()
+        """The keys of questions whose answers user code has got."""
         self._open_questions: dict[str, PreparedQuestion] = {}
         self.needed: InputRequired | TaskStarted | None = None
         """The exception to end with: a question has no answer, or a task goes on."""
@@ -254,6 +256,7 @@ class RoundTrip:
 
     def _delivered_answer(self, question: PreparedQuestion) -> Answer | None:
         """Return an answer to this very question, None if there is none."""
+        # An earlier answer comes with the digest of its question.
         earlier = self.request_state.answered.get(question.key)
         if earlier is not None and earlier[0] == question.question_digest:
             return question.parse(earlier[1])
@@ -349,6 +352,7 @@ class RoundTrip:
         try:
             for each in prepared:
                 identifier = session.next_question_id()
+                # This replaces a private question in the replay log.
                 instead = _withdrawal(identifier) if each.private else None
                 stored = self._request.adapters.questions.expect_answer(
                     session, identifier, instead
@@ -383,7 +387,7 @@ class RoundTrip:
             why = "The client accepts a single JSON answer only"
         raise ClientCannot(f"{why}, so it cannot be asked a question.", {})
 
-    # -- both -------------------------------------------------------------------
+    # -- both eras --------------------------------------------------------------
 
     def prepare_all(
         self, questions: Mapping[str, Question[Any]]

@@ -60,9 +60,9 @@ class Run:
     seconds: float | None = None
     """Time limit of the user code that runs; None if none does."""
     is_queued = False
-    """The call waits for a thread."""
+    """The call waits for a thread, or for a place of its gate."""
     ran_nothing = False
-    """No thread was free, so no user code has run."""
+    """No thread or place was free, so no user code has run."""
     core: Any = None
     """Its `context.CallCore`; None if the call has not needed one so far."""
     decision: Decision | None = None

@@ -189,8 +189,8 @@ def _search_output(
             " with a smaller limit."
         )
     elif total > len(fragments):
-        rest = total - len(fragments)
-        structured["note"] = f"{rest} more fit. Search with more words."
+        unlisted = total - len(fragments)
+        structured["note"] = f"{unlisted} more fit. Search with more words."
     elif not total:
         structured["note"] = "No tool fits. Search with other words."
     return ToolOutput((), structured=structured)
@@ -210,6 +210,7 @@ async def _index_of(catalog: Catalog, listing: Listing) -> SearchIndex:
     index = indexes.get(listing)
     if index is None:
         async with lock:
+            # Another search may have made it meanwhile.
             index = indexes.get(listing)
             if index is None:
                 tools = [entry.definition for entry in _searched_entries(listing)]

@@ -50,7 +50,7 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     skill: Skill | None = skills[0] if skills else None
     if skill is None:
         raise ToolError(f"There is no skill {uri}. Call this without one to see all.")
-    addresses = {name: at for at, name in skill.paths.items()}
+    addresses = {name: address for address, name in skill.paths.items()}
     # Models also name a file by its whole address, or as SKILL.md refers to it.
     path = arguments.get("file") or skill.paths.get(uri, SKILL_FILE)
     path = path.removeprefix("./")

@@ -19,7 +19,7 @@ def caller_of(request: Request) -> JsonObject:
     """Return the caller and client of a request as JSON for the row."""
     principal, client = request.principal, request.client
     scope = principal.scope
-    allowed = principal.permissions
+    permissions = principal.permissions
     return {
         "principal": {
             "kind": principal.kind,
@@ -27,7 +27,7 @@ def caller_of(request: Request) -> JsonObject:
             "user_name": principal.user_name,
             "client": principal.client,
             "scopes": sorted(principal.scopes),
-            "permissions": None if allowed is None else sorted(allowed),
+            "permissions": None if permissions is None else sorted(permissions),
             "scope": scope
             and [scope.read_only, sorted(scope.tags), sorted(scope.tools)],
         },
@@ -56,11 +56,11 @@ def caller_members(caller: Mapping[str, Any]) -> dict[str, Any]:
 
 def _principal_of(caller: Mapping[str, Any]) -> Principal:
     members = dict(caller["principal"])
-    scope, allowed = members.pop("scope"), members.pop("permissions")
+    scope, permissions = members.pop("scope"), members.pop("permissions")
     return Principal(
         **{**members, "scopes": frozenset(members["scopes"])},
-        permissions=None if allowed is None else frozenset(allowed),
-        # Older rows name no tools.
+        permissions=None if permissions is None else frozenset(permissions),
+        # In older rows a scope has no third member, the tools: then the set is empty.
         scope=scope
         and Scope(
             read_only=scope[0], tags=frozenset(scope[1]), tools=frozenset(*scope[2:])

@@ -88,12 +88,12 @@ class Mode(Enum):
 def mode_of(run: Run, entry: ToolEntry) -> Mode:
     """Return how a call is answered; raise on a wrong or missing wish for a task."""
     request = run.request
-    definition, is_run = entry.definition, request.task is not None
-    if run.decision is None and (definition.approval is not None or is_run):
+    definition, is_task_run = entry.definition, request.task is not None
+    if run.decision is None and (definition.approval is not None or is_task_run):
         return Mode.DECIDE
     fetches = entry.runnable.ours and entry.identity == GET_TASK_RESULT
     usual = Mode.FETCH if fetches else Mode.CALL
-    if request.adapters.tasks is None or is_run:
+    if request.adapters.tasks is None or is_task_run:
         mode = usual
     elif request.takes_tasks:
         mode = _mode_with_tasks(run, entry, usual)
@@ -122,8 +122,8 @@ def _mode_without_tasks(run: Run, entry: ToolEntry, usual: Mode) -> Mode:
         if run.request.revision.task_extension:
             raise requires_extension(entry.identity)
         raise MethodNotFound(f"{entry.identity} runs as a task: call it with task.")
-    fetching = run.request.catalog.tools.get(GET_TASK_RESULT)
-    can_fetch = fetching is not None and fetching.runnable.ours
+    fetch_tool = run.request.catalog.tools.get(GET_TASK_RESULT)
+    can_fetch = fetch_tool is not None and fetch_tool.runnable.ours
     waits = definition.task == OPTIONAL and not definition.ask_first
     waits = waits or waits_for_decision(run)
     return Mode.WAIT if can_fetch and waits else usual
@@ -317,6 +317,7 @@ def replies_of(state: TaskState) -> JsonObject:
 def parked_state(state: TaskState, needed: InputRequired) -> TaskState:
     """Return the state of a task whose run has ended with questions."""
     wire_keys, questions = [*(state.wire_keys or ())], {}
+    # Clients know a question by its wire key, which a task uses for one question only.
     for key, request in needed.questions.items():
         wire_key, number = key, 1
         while wire_key in wire_keys:

@@ -18,6 +18,7 @@ class NotificationThrottle:
         self._tokens = self._burst = float(limits.progress_burst)
         self._rate = limits.progress_rate
         self._filled: float | None = None
+        """When the tokens were counted last; None before the first message."""
         self._delayed: bytes | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -33,7 +34,7 @@ class NotificationThrottle:
                 self._timer = loop.call_later(1 / self._rate, self.send_delayed, send)
 
     def send_delayed(self, send: Send) -> None:
-        """Send the held message."""
+        """Send the message that the rate has held back, if there is one."""
         delayed = self._delayed
         self._drop_delayed()
         if delayed is not None:

@@ -49,6 +49,7 @@ TRACESTATE: Final = "tracestate"
 _FLAGS: Final = 54
 """Index of the last digit of the flags in a `traceparent` (W3C Trace Context, 3.2)."""
 _SAMPLED: Final = frozenset("13579bdf")
+"""The digits with the lowest bit: the flag "sampled"."""
 SEND_S: Final = 2.0
 """Seconds that an ending process waits until its last spans are sent."""
 MAX_CONTEXT: Final = 512
@@ -67,6 +68,7 @@ _PIPE: Final = {"network.transport": "pipe"}
 
 Attributes: TypeAlias = dict[str, str | int]
 Note: TypeAlias = Callable[[int], None]
+"""Takes the HTTP status of another site's answer."""
 
 _propagator: Final = TraceContextTextMapPropagator()
 
@@ -143,11 +145,11 @@ class Tracing:
         request = run.request
         remote = self._remote_contexts(request)
         ambient = trace.get_current_span().get_span_context()
-        around = [ambient] if ambient.is_valid else []
+        ambients = [ambient] if ambient.is_valid else []
         # The first request of a client comes here, whatever is drawn.
         self._has_ambient = self._has_ambient or ambient.is_valid
         trusted = self._trusts(request.principal, remote=request.headers is not None)
-        parents = [*(remote if trusted else ()), *around]
+        parents = [*(remote if trusted else ()), *ambients]
         if parents:
             is_sampled = parents[0].trace_flags.sampled
         elif request.is_drawn is None:
@@ -159,7 +161,8 @@ class Tracing:
         parent = context.Context()
         if parents:
             parent = trace.set_span_in_context(NonRecordingSpan(parents[0]), parent)
-        links = [each for each in (*remote, *around) if each not in parents[:1]]
+        # The first of `parents`, if there is one, is the parent.
+        links = [each for each in (*remote, *ambients) if each not in parents[:1]]
         # An unknown method is text of the caller, so it is left out.
         is_known = request.method in request.revision.methods
         method = request.method if is_known else OTHER_METHOD
@@ -285,6 +288,7 @@ class Tracing:
     def _record_client(
         self, name: str, attributes: Attributes, parent: context.Context | None
     ) -> Iterator[Span]:
+        """Record what this process asks of a client or a site, as the current span."""
         span = self._tracer.start_span(name, parent, SpanKind.CLIENT, attributes)
         token = context.attach(trace.set_span_in_context(span))
         try:

@@ -79,6 +79,7 @@ WAITS_FOR_DECISION: Final = (
     " task={task!r} to get the result. Do not call the tool again."
 )
 _MEMBERS: Final = ("content", "structuredContent", "isError")
+"""What a client of another revision gets of a stored result."""
 _PARAMETERS: Final[JsonObject] = {
     "type": "object",
     "properties": {

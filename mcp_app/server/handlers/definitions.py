@@ -259,6 +259,7 @@ def _referenced_entry(run: Run, reference: JsonObject) -> Entry[Any, Any]:
 
 
 def _completion_error(identity: str, _: str = "") -> InvalidParams:
+    """Return the error for an unknown name; the sentence of `find_entry` is dropped."""
     message = f"There is nothing to complete with the name {identity!r:.200}."
     return InvalidParams(message)
 

@@ -86,14 +86,15 @@ async def subscribe_events(run: Run) -> JsonObject:
         message = f"The receiver did not agree to be called: {stored}."
         error = EventError(dialect, "callback", message, reason=stored)
         raise with_outcome(error, Outcome.OTHER_SITE)
-    record, before = stored
+    # A refreshed subscription had a former state, a new one had none.
+    record, former = stored
     wait_ms = Pace(request.adapters.limits).wait_ms(record.paced_ms, now_ms())
     result: JsonObject = {
         "id": record.public_id,
         "refreshBefore": iso_time(record.expires_ms),
         "cursor": cursor_at(request, entry, record.watermark),
-        "truncated": truncated if before is None else before.truncated,
-        "deliveryStatus": delivery_status(before or record, wait_ms),
+        "truncated": truncated if former is None else former.truncated,
+        "deliveryStatus": delivery_status(former or record, wait_ms),
     }
     return request.complete_result(result)
 

@@ -43,6 +43,7 @@ async def read_directory(run: Run) -> JsonObject:
             continue
         if await request.allows_arguments(entry.definition, {}):
             wire = results.resource_to_wire(entry.definition, request.revision)
+            # SKILL.md has the form that it has in lists.
             entries = [wire if each["uri"] == skill.uri else each for each in children]
             return _complete_result(request, {"resources": entries})
     raise InvalidParams(f"There is no directory {uri:.200}")

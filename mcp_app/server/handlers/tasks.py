@@ -84,6 +84,7 @@ async def list_tasks(run: Run) -> JsonObject:
         if type(token) is not str:
             raise InvalidParams("params.cursor must be a string.")
         before = cursors.open_cursor(token, keys, server=slug, listing="tasks").position
+    # One more than a page tells whether another page follows.
     page = await tasks.list_of(slug, request.person, before, PAGE_SIZE + 1)
     readable = [each for each in page[:PAGE_SIZE] if may_read(run.request, each)]
     wires = [task_to_wire(each, request.revision, now_ms()) for each in readable]
@@ -113,6 +114,7 @@ async def wait_for_result(run: Run) -> bytes:
 
 
 async def _find_task(run: Run) -> TaskRecord:
+    # This only raises if there are no tasks: an id is not looked at then.
     tasks_of(run.request)
     public_id = coercion.string_member(run.request.params, "taskId")
     records = await readable_tasks(run.request, [public_id])

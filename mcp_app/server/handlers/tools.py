@@ -292,7 +292,7 @@ def _encode_output(catalog: Catalog, revision: Revision, output: ToolOutput) -> 
     if output.is_error:
         result["isError"] = True
     if output.meta is None:
-        # The rest is the same for every call: it was encoded once.
+        # The end, with the last brace, is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + catalog.result_end(revision)
     result["_meta"] = dict(output.meta)
     info = catalog.server_info(revision)
