@@ -18,8 +18,8 @@ CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 MAX_LINE_LENGTH: Final = 100
 _SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/v1"
-# With a slug of 64 characters, a name has at most 200.  If the last label is a number,
-# the host is an IPv4 address in some form (URL Standard).
+# A card's name is the domain, a slash, and a slug of 64 characters at most: 200 in all.
+# If the last label is a number, the host is an IPv4 address (URL Standard).
 _DOMAIN: Final = re.compile(
     r"(?=.{1,135}\Z)(?:[a-z0-9-]+\.)*(?!(?:[0-9]+|0x[0-9a-f]*)\Z)[a-z0-9-]+"
 )
@@ -49,7 +49,7 @@ def server_card(
     remote = {
         "type": "streamable-http",
         "url": url,
-        # The oldest revision has no Streamable HTTP.
+        # The last one is the oldest revision: it has no Streamable HTTP.
         "supportedProtocolVersions": SUPPORTED_VERSIONS[:-1],
         **({} if needs_token is None else {"headers": [header]}),
     }

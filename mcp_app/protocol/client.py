@@ -136,6 +136,7 @@ class EventReader:
                 name, _, value = line.partition(b":")
                 if name == b"data":
                     self._data.append(value.removeprefix(b" "))
+            # A blank line ends the event.
             elif self._data:
                 yield b"\n".join(self._data)
                 self._data = []

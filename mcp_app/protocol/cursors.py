@@ -65,7 +65,7 @@ class Sealer:
         self._size = size
 
     def seal(self, value: JsonObject, bound: bytes) -> str:
-        """Return an object as opaque text; raise `TooLarge` beyond the size."""
+        """Return an object as text that opens only for `bound`; raise `TooLarge`."""
         nonce = os.urandom(NONCE_BYTES)
         encrypted = self._keys[0].encrypt(nonce, jsonrpc.write(value), bound)
         text = base64url(nonce + encrypted)
@@ -138,8 +138,8 @@ class Cursor:
 
 def seal_cursor(cursor: Cursor, key: bytes) -> str:
     """Return the cursor as opaque text; ValueError if its name is too long."""
-    place = [cursor.server, cursor.listing, cursor.position, cursor.name]
-    payload = jsonrpc.write(place)
+    fields = [cursor.server, cursor.listing, cursor.position, cursor.name]
+    payload = jsonrpc.write(fields)
     text = base64url(_signature(payload, key) + payload)
     if len(text) > LARGEST:
         raise ValueError(

@@ -64,8 +64,8 @@ def parse_message(value: object, *, lenient: bool = False) -> Message:
     """Return the message in a JSON value; raise InvalidRequest.
 
     The exception's `request_id` is the id to answer with, None if the message is no
-    request or its id cannot be read.  `lenient` ignores unknown members.  If `params`
-    is null, it counts as absent, because several clients send it.
+    request or its id cannot be read.  `lenient` ignores unknown members.  A `params`
+    of null counts as absent, because several clients send null.
     """
     if not isinstance(value, dict):
         raise InvalidRequest(
@@ -278,13 +278,14 @@ _ID: Final = b"\0"
 _ARGUMENTS: Final = b"\1"
 """Placeholders of the gaps: JSON has these characters only in their escaped form."""
 MAX_ID_DIGITS: Final = 15
-"""The most digits of an id that is read here: each such number is a valid id."""
+"""The most digits of an id in a template: each such number is a valid id."""
 
 
 class CallTemplate:
     """The text of a call with a gap for its id and one for its arguments.
 
-    The id is between two texts, at the beginning or at the end of the body.
+    The id and the two `_texts` around it are the beginning or the end of the body, and
+    `_rest` is the text on the other side of the arguments.
     """
 
     __slots__ = ("_gap", "_id_is_first", "_meta", "_rest", "_size", "_texts", "_unpack")
@@ -311,8 +312,8 @@ class CallTemplate:
 
     def _expect_digits(self, digits: int) -> None:
         """From now on expect an id of `digits` digits: clients count ids up."""
-        one, other = self._texts
-        unpacked = Struct(f"{len(one)}s{digits}s{len(other)}s")
+        left, right = self._texts
+        unpacked = Struct(f"{len(left)}s{digits}s{len(right)}s")
         self._unpack = unpacked.unpack_from
         size, rest = unpacked.size, len(self._rest)
         self._gap = slice(size, -rest) if self._id_is_first else slice(rest, -size)
@@ -326,13 +327,14 @@ class CallTemplate:
         if self._id_is_first:
             fits, begin = body.endswith(self._rest), 0
         else:
+            # `stop` is negative: it counts from the end of the body.
             fits, begin = body.startswith(self._rest), self._gap.stop
         if not fits:
             return None
         try:
-            one, number, other = self._unpack(body, begin)
-            if (one, other) != self._texts or not number.isdigit() or number < b"1":
-                # The id has more digits than the last one, or fewer.
+            left, number, right = self._unpack(body, begin)
+            if (left, right) != self._texts or not number.isdigit() or number < b"1":
+                # The id has more digits than the last one, or fewer, or begins with 0.
                 number = self._find_number(body)
             text = body[self._gap]
             arguments: Any = loads(text)
@@ -344,11 +346,11 @@ class CallTemplate:
 
     def _find_number(self, body: bytes) -> bytes:
         """Find an id of another length, and expect that length; raise LookupError."""
-        one, other = self._texts
-        if self._id_is_first and body.startswith(one):
-            number, _, _ = body[len(one) :].partition(other)
-        elif not self._id_is_first and body.endswith(other):
-            _, _, number = body[: -len(other)].rpartition(one)
+        left, right = self._texts
+        if self._id_is_first and body.startswith(left):
+            number, _, _ = body[len(left) :].partition(right)
+        elif not self._id_is_first and body.endswith(right):
+            _, _, number = body[: -len(right)].rpartition(left)
         else:
             raise LookupError
         if not number.isdigit() or len(number) > MAX_ID_DIGITS:

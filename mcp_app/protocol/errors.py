@@ -2,9 +2,9 @@
 
     ProtocolError
     ├── ParseError                   -32700  the body is not strict JSON
-    ├── InvalidRequest               -32600  no envelope, or not allowed here
+    ├── InvalidRequest               -32600  no JSON-RPC message, or not allowed
     │   ├── InsufficientScope        -32600  403: the token may do too little
-    │   └── RequestRefused           -32600  refused by HTTP already
+    │   └── RequestRefused           -32600  the HTTP status says why
     ├── MethodNotFound               -32601
     ├── InvalidParams                -32602
     │   ├── IncompleteMeta           -32602  `_meta` of the stateless era
@@ -68,7 +68,7 @@ class InvalidRequest(ProtocolError):
 
 
 class RequestRefused(InvalidRequest):
-    """A refusal by HTTP: 401, 403, 404, 405, 406, 408, 413, 415, 421, 431."""
+    """A refusal with its HTTP status: 401, 403 to 406, 408, 413, 415, 421 or 431."""
 
     def __init__(
         self, http_status: int, message: str, headers: Mapping[str, str] | None = None

@@ -1,7 +1,7 @@
 """Events: the shapes, the dialects and their error codes (SEP-3415).
 
-Two dialects: the extension of 2026-07-28, and the sketch before it, which clients of
-the stateful era speak.  `DIALECTS` has the differences.
+There are two dialects: `SEP`, the extension of 2026-07-28, and `SKETCH`, its first
+draft, which clients of the stateful era speak.  `DIALECTS` has the differences.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class EventError(ProtocolError):
 class Occurred:
     """Something that happened, by its number; `data` is told to subscribers.
 
-    `created_ms` is in milliseconds since 1970.
+    Only users whose keys are in `audience` are told, None means all.  `cause` is the
+    digest of who caused it (`cause_of`).  `created_ms` is in milliseconds since 1970.
     """
 
     number: int
@@ -101,7 +102,7 @@ class Occurred:
 
 
 def cause_of(key: str) -> str:
-    """Return the outbox's value for the key of the causer of an event."""
+    """Return the digest that the outbox stores of the principal who caused an event."""
     return sha256(key.encode()).hexdigest()
 
 
@@ -121,7 +122,7 @@ def dialect_of(capabilities: Mapping[str, Any]) -> Dialect:
 def event_capabilities(revision: Revision, *, streams: bool) -> JsonObject:
     """Return the members of a server's capabilities for events.
 
-    Clients that speak the sketch look for a key at the top.
+    Clients that speak `SKETCH` look for `events` itself, not in `extensions`.
     """
     members: JsonObject = {"events": {}}
     if revision.stateless:

@@ -28,9 +28,9 @@ class Lines:
 
         Blank lines are left out; a line that is too long is reported when it ends.
         """
-        *ends, rest = data.split(b"\n")
-        lines = [line for end in ends if (line := self._complete_line(end))]
-        self._append_part(rest)
+        *line_ends, unfinished = data.split(b"\n")
+        lines = [line for end in line_ends if (line := self._complete_line(end))]
+        self._append_part(unfinished)
         return lines
 
     def end(self) -> list[bytes | Broken]:
@@ -50,7 +50,7 @@ class Lines:
         if self._too_long:
             self._too_long = False
             return Broken.TOO_LONG
-        # `bytes` of an only part copies nothing.
+        # A line that came in one part is that part: it need not be copied.
         line = bytes(self._begun) if len(self._begun) != len(end) else end
         self._begun.clear()
         return line.strip(b" \t\r")
@@ -59,7 +59,8 @@ class Lines:
 def encode_line(message: bytes) -> bytes:
     """Return a JSON text as one line.
 
-    In strings JSON escapes line breaks; elsewhere they are white space.
+    A line break in JSON is only white space, because strings have it escaped; so a
+    blank can replace it.
     """
     if b"\n" in message or b"\r" in message:
         message = message.replace(b"\n", b" ").replace(b"\r", b" ")
@@ -77,8 +78,8 @@ def message_event(
 ) -> bytes:
     """Return one JSON text as an event; ValueError if `data` holds a line break.
 
-    The event type is always sent: 2024-11-05 names it (`message_event`), and a client
-    may compare it without knowing the default.
+    The event type is sent, although `message` is the default: 2024-11-05 names it, and
+    a client may compare it without knowing the default.
     """
     if b"\n" in data or b"\r" in data:
         raise ValueError(
@@ -99,7 +100,7 @@ def priming_event(event_id: str, retry_ms: int | None = None) -> bytes:
 
 
 def endpoint_event(uri: str) -> bytes:
-    """Return the first event of HTTP+SSE (2024-11-05): the URL for messages."""
+    """Return the first event of HTTP+SSE (2024-11-05): the URL to post messages to."""
     return b"event: endpoint\ndata: " + _encode_field(uri) + b"\n\n"
 
 

@@ -1,6 +1,6 @@
 """Read and write SKILL.md: frontmatter in YAML, then Markdown (SEP-2640).
 
-Hosts read it by the core schema of YAML 1.2.
+Hosts read the frontmatter by the core schema of YAML 1.2.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def render_skill_file(frontmatter: JsonObject, body: str) -> bytes:
 
 def _json(value: object) -> str:
     text = jsonrpc.write(value).decode()
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def frontmatter_text(content: bytes) -> str:
@@ -74,6 +74,7 @@ def read_frontmatter(content: bytes) -> JsonObject:
         # Skip the events that start the stream and the document.
         events = islice(yaml.parse(f"---\n{text}", yaml.SafeLoader), 2, None)
         value = _read_node(next(events), events)
+        # After the end of the document, the stream ends if it has no other document.
         _, is_one = next(events), type(next(events)).__name__ == "StreamEndEvent"
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
@@ -99,6 +100,7 @@ def _read_node(event: Any, events: Iterator[Any], depth: int = 1) -> Any:
         message = "Anchors, aliases and tags are not allowed. Write the value out."
         raise _line_error(event.start_mark, message)
     if kind == "ScalarEvent":
+        # `implicit[0]` is true for a plain scalar: one without quotes.
         return _read_scalar(event) if event.implicit[0] else event.value
     items: list[Any] = []
     fields: JsonObject = {}
@@ -123,5 +125,5 @@ def _read_scalar(event: Any) -> object:
 
 
 def _line_error(mark: Any, problem: str) -> ValueError:
-    # The text begins with `---`, so line 0 of a mark is line 1 of the file.
+    # A mark counts lines from 0.  Without one, name line 2, the first after `---`.
     return ValueError(f"Line {2 if mark is None else mark.line + 1}: {problem}")

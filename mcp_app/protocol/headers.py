@@ -28,8 +28,9 @@ _INTEGER = re.compile(r"([+-]?[0-9]{1,40})(?:\.0{1,40})?")
 _SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
 _QUALITY = re.compile(r"0(?:\.0*)?")
 
+# They decide whether anything else of the request is read.
 _ADMITTING = frozenset({b"host", b"origin"})
-# The version decides the era, and so the meaning of all other headers.
+# `mcp-protocol-version` decides the era, and so the meaning of all other headers.
 _SINGLETONS = _ADMITTING.union(
     (b"authorization", b"content-type", b"last-event-id", b"mcp-protocol-version")
 )
@@ -43,8 +44,8 @@ NOTHING: frozenset[bytes] = frozenset()
 class Headers:
     """The headers of an ASGI scope: pairs of bytes, names in lower case.
 
-    If `Host` or `Origin` occurs twice, it raises RequestRefused (400 or 403) at once,
-    and nothing else of the request is read.  `check_singletons` checks the other
+    If `Host` or `Origin` occurs twice, the constructor raises RequestRefused (400 or
+    403), and nothing else of the request is read.  `check_singletons` checks the other
     headers that may occur only once.  Too many or too large headers raise
     RequestRefused (431, RFC 6585).
     """
@@ -95,8 +96,8 @@ def _combine_headers(
     for name, value in pairs:
         if name in values and name not in _SINGLETONS:
             # HTTP/2 may split cookies; they are joined again (RFC 9113, section 8.2.3).
-            comma = b"; " if name == b"cookie" else b", "
-            values[name] += comma + value
+            separator = b"; " if name == b"cookie" else b", "
+            values[name] += separator + value
         else:
             values[name] = value
     return values, frozenset(
@@ -185,7 +186,8 @@ def accepted_content(
 ) -> Accepts:
     """Return what the client of a POST accepts, by its raw headers.
 
-    Raises RequestRefused: 415 if the body is not plain JSON, 406 if it accepts nothing.
+    Raises RequestRefused: 415 if the body is not plain JSON, 406 if neither form of an
+    answer is accepted.
     """
     if not is_json_type(_latin_text(content_type)):
         raise RequestRefused(415, "The content type must be application/json.")
@@ -221,7 +223,7 @@ def decode_value(value: str) -> str:
         encoded = inside.removesuffix(_SENTINEL_END)
         text = binascii.a2b_base64(encoded, strict_mode=True).decode()
     except ValueError:
-        text = ""
+        text = ""  # Its Base64 differs from `value`, which could not be decoded.
     if _encode_base64(text) != value:
         raise HeaderMismatch("Header mismatch: a header value is not valid Base64.")
     return text
@@ -330,6 +332,7 @@ def _mirrored_parameter(path: Path, schema: Mapping[str, object]) -> MirroredPar
             f"The x-mcp-header {header!r} at {path_text(path)} must be a token: only"
             " letters, digits and !#$%&'*+-.^_`|~ are allowed."
         )
+    # Keywords and names alternate in a path of `properties` alone.
     if not path or set(path[::2]) != {"properties"}:
         raise ValueError(
             f"The x-mcp-header {header!r} at {path_text(path)} must be on a parameter"

@@ -55,7 +55,7 @@ class ReadLimits:
 
 DEFAULT_LIMITS = ReadLimits()
 
-# An escaped NUL; the lookbehind excludes the end of an escaped backslash.
+# The escape \u0000, but not \\u0000, which is an escaped backslash and plain text.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -187,7 +187,7 @@ def _without_strings(body: bytes) -> bytes:
 
 
 def nesting_depth(body: bytes, most: int) -> int:
-    """How many containers the JSON text nests; `most` + 1 for anything above."""
+    """How many containers the JSON text nests; `most` + 1 for more, or an open one."""
     brackets = _without_strings(body).translate(_ONE_BRACKET, _NO_BRACKETS)
     # Each round removes the innermost pairs, which is one level of every branch.
     for level in range(most):
@@ -254,8 +254,8 @@ def _write_json(value: object, options: int) -> bytes:
         text = dumps(value, _convert_value, options)
     except JSONEncodeError:
         return dumps(_plain_value(value, ()), option=options)
-    # orjson writes NaN and Infinity as null; only the value tells them from None.  In a
-    # long text it is quicker to check the value than to search for null.
+    # orjson writes NaN and Infinity as null, as it writes None, so the value is checked
+    # for them.  In a long text this is quicker than to search for null.
     if (len(text) > _LONG or b"null" in text) and not _is_plain(value):
         _plain_value(value, ())
     return text
@@ -266,14 +266,14 @@ _LONG = 2_048
 
 def _is_plain(value: object) -> bool:
     """Whether a value that orjson has written certainly has no NaN; quick."""
-    rest: list[Any] = [value]
-    while rest:
-        item = rest.pop()
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
         kind = type(item)
         if kind is dict:
-            rest.extend(item.values())
+            pending.extend(item.values())
         elif kind is list:
-            rest.extend(item)
+            pending.extend(item)
         elif kind not in _SCALARS and not (kind is float and isfinite(item)):
             return False
     return True
@@ -291,7 +291,7 @@ def path_text(path: Iterable[str | int]) -> str:
 
 
 def _plain_value(value: object, path: Path) -> object:
-    """Return `value` in types that orjson writes without loss; UnserializableValue."""
+    """Return `value` in types that orjson writes exactly; or UnserializableValue."""
     plain = _PLAIN.get(type(value))
     if plain is None:
         plain = next(
@@ -374,6 +374,7 @@ def _plain_other(value: object, path: Path) -> object:
 
 
 def _text_of_key(key: object, path: Path) -> str:
+    """Return the text for a key: its JSON, without the quotes of a text or a date."""
     text = dumps(_plain_value(key, path)).decode()
     if text[0] in "[{":
         raise UnserializableValue(path, f"has a key of type {type(key).__name__!r}.")

@@ -49,17 +49,18 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
 
 MEMBERS = 4
-"""The members of a request."""
+"""How many members a request has: `jsonrpc`, `id`, `method` and `params`."""
 _SOMEBODY = {"name": "", "version": ""}
+"""Stands for a `clientInfo` that was not sent, which is allowed."""
 REVISION_BY_HEADER = {version.encode(): known for version, known in REVISIONS.items()}
 STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
-"""Their `Mcp-Name` may be missing, against the extension: fastmcp sends none."""
+"""`Mcp-Name` may be missing, though the extension requires it: fastmcp sends none."""
 EVENT_METHODS = (
     *("events/poll", "events/stream", "events/subscribe", "events/unsubscribe"),
 )
-"""Clients of the sketch send no `Mcp-Name` with these methods."""
+"""Clients that speak the draft (`events.SKETCH`) send no `Mcp-Name` with these."""
 MIRRORED_MEMBERS = {
     "tools/call": "name",
     "prompts/get": "name",
@@ -88,7 +89,7 @@ def meta_of(params: JsonObject) -> JsonObject | None:
 
 
 def is_stateless(params: JsonObject, version_header: str | None) -> bool:
-    """Return the era of a message, by its parameters and its header."""
+    """Whether a message is of the stateless era, by its parameters and its header."""
     meta = params.get("_meta")
     if type(meta) is dict and PROTOCOL_VERSION in meta:
         return True
@@ -159,7 +160,7 @@ def is_plain_meta(meta: Any, revision: Revision) -> bool:
 
 
 def is_plain_id(request_id: object) -> bool:
-    """Whether an id is right."""
+    """Whether an id is surely right; negative ones, which are rare, count as unsure."""
     if type(request_id) is int:
         return 0 <= request_id <= LARGEST_ID
     return type(request_id) is str and 0 < len(request_id) <= MAX_ID_LENGTH
@@ -209,8 +210,8 @@ def check_stateless(
     check_repeated(headers)
     member = MIRRORED_MEMBERS.get(request.method)
     name = request.params.get(member) if member is not None else None
-    unnamed = request.method in (*TASK_METHODS, *EVENT_METHODS)
-    if unnamed and headers.get(b"mcp-name") is None:
+    may_lack_name = request.method in (*TASK_METHODS, *EVENT_METHODS)
+    if may_lack_name and headers.get(b"mcp-name") is None:
         name = None
     check_routing(headers, request.method, name if type(name) is str else None)
     return revision, meta
@@ -219,7 +220,7 @@ def check_stateless(
 def check_in_body(request: Request) -> tuple[Revision, JsonObject]:
     """Return the revision and the `_meta` of a stateless request without headers.
 
-    That is for all transports except HTTP (2026-07-28, basic/transports/stdio, "Request
+    All transports except HTTP have none (2026-07-28, basic/transports/stdio, "Request
     Metadata").  The order of the checks is: version, `_meta`, method.
     """
     meta = _stateless_meta(request)
@@ -276,7 +277,7 @@ def check_meta(meta: JsonObject) -> None:
 
 
 def check_version_header(header: str | None) -> None:
-    """Raise if the header names a revision that is not spoken here."""
+    """Raise if the header names a revision that we do not support."""
     if header is not None and header not in REVISIONS:
         raise UnsupportedProtocolVersion(header, SUPPORTED_VERSIONS)
 

@@ -17,6 +17,7 @@ from mcp_app.protocol.schema_graph import every_subschema, subschemas
 MAX_NODES: Final = 20_000
 """If a schema would have more nodes without its references, it keeps them."""
 _ABOUT: Final = {"title", "description", "default", "examples", "x-mcp-header"}
+"""Keywords that describe a schema, but are no rule for its values."""
 _KINDS: Final = {bool: "boolean", type(None): "null", list: "array", dict: "object"}
 
 
@@ -27,25 +28,27 @@ def inline_references(root: JsonObject) -> JsonObject:
     if not _references_in(root) <= definitions.keys():
         return root
     reached = {name: _references_in(each) for name, each in definitions.items()}
+    # Add what a definition reaches through others: then some reach themselves.
     for name in definitions:
         for other, names in reached.items():
             reached[other] = names | (reached[name] if name in names else set())
     targets = {n: each for n, each in definitions.items() if n not in reached[n]}
     recursive = {n: e for n, e in written.items() if f"#/$defs/{n}" not in targets}
-    whole = {name: each for name, each in root.items() if name != "$defs"}
-    whole |= {"$defs": recursive} if recursive else {}
+    schema = {name: each for name, each in root.items() if name != "$defs"}
+    schema |= {"$defs": recursive} if recursive else {}
     try:
-        return dict(_inline(whole, targets, iter(range(MAX_NODES))))
+        return dict(_inline(schema, targets, iter(range(MAX_NODES))))
     except StopIteration:
         return root
 
 
 def _references_in(schema: JsonObject) -> set[str]:
-    found = (each.schema.get("$ref") for each in every_subschema(schema))
-    return {each for each in found if isinstance(each, str)}
+    references = (each.schema.get("$ref") for each in every_subschema(schema))
+    return {each for each in references if isinstance(each, str)}
 
 
 def _inline(node: Any, targets: Mapping[str, JsonObject], left: Iterator[int]) -> Any:
+    """Return a node with its targets inserted; `left` has an item for each node."""
     next(left)
     if isinstance(node, list):
         return [_inline(each, targets, left) for each in node]
@@ -55,6 +58,7 @@ def _inline(node: Any, targets: Mapping[str, JsonObject], left: Iterator[int]) -
     if target is None:
         return {name: _inline(each, targets, left) for name, each in node.items()}
     beside = {name: each for name, each in node.items() if name != "$ref"}
+    # If both have a rule of the same name, both must hold.
     if beside.keys() & target.keys() - _ABOUT:
         target = {"allOf": [target]}
     return _inline({**target, **beside}, targets, left)
@@ -66,12 +70,13 @@ def portable_schema(root: JsonObject) -> JsonObject:
 
 
 def with_portable_keywords(schema: JsonObject) -> JsonObject:
-    """Return a schema with its references, in a form that clients accept."""
+    """Do what `portable_schema` does, but keep the references."""
     written = _with_alternatives(schema)
+    # With a key, the inner schema is an entry of the list or object of the keyword.
     for (keyword, *key), inner in [*subschemas(written)]:
         if isinstance(inner, dict) and key:
-            written[str(keyword)] = inside = written[str(keyword)].copy()
-            inside[key[0]] = with_portable_keywords(inner)
+            written[str(keyword)] = entries = written[str(keyword)].copy()
+            entries[key[0]] = with_portable_keywords(inner)
         elif isinstance(inner, dict):
             written[str(keyword)] = with_portable_keywords(inner)
     if written.get("type") == "array" and not isinstance(written.get("items"), dict):
@@ -80,7 +85,7 @@ def with_portable_keywords(schema: JsonObject) -> JsonObject:
 
 
 def _with_alternatives(schema: JsonObject) -> JsonObject:
-    """Describe values that are no texts by types and limits; one type at a time."""
+    """Return a schema whose alternatives have one type each; only texts keep `enum`."""
     empty = {name for name in ("enum", "type") if schema.get(name) == []}
     schema = {name: each for name, each in schema.items() if name not in empty}
     values = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -88,12 +93,12 @@ def _with_alternatives(schema: JsonObject) -> JsonObject:
     about = {name: each for name, each in schema.items() if name in _ABOUT}
     if isinstance(values, list):
         if all(isinstance(value, str) and value for value in values):
-            # autogen does not read `const`.
+            # The library AutoGen does not read `const`.
             return {**schema, "type": "string", "enum": values}
         branches = [*_schemas_of(values)]
         text = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
-        said = f"{about.get('description', '').rstrip('.')}. One of: {text}."
-        about["description"] = said.lstrip(". ")
+        description = f"{about.get('description', '').rstrip('.')}. One of: {text}."
+        about["description"] = description.lstrip(". ")
     elif isinstance(kinds, list):
         limits = {n: e for n, e in schema.items() if n != "type" and n not in about}
         branches = [{"type": k} | (limits if k != "null" else {}) for k in kinds]
@@ -111,18 +116,19 @@ def _schemas_of(values: list[Any]) -> Iterator[JsonObject]:
     if numbers := [value for value in values if type(value) in (int, float)]:
         kind = "integer" if all(type(number) is int for number in numbers) else "number"
         yield {"type": kind, "minimum": min(numbers), "maximum": max(numbers)}
-    found = {*map(type, values)}
-    yield from ({"type": name} for kind, name in _KINDS.items() if kind in found)
+    types = {*map(type, values)}
+    yield from ({"type": name} for kind, name in _KINDS.items() if kind in types)
 
 
 def _with_items(schema: JsonObject) -> JsonObject:
-    first = schema.get("prefixItems", [])
+    prefix = schema.get("prefixItems", [])
     if schema.get("items") is False:
-        schema = {"maxItems": len(first), **schema}
-    if not first or schema.get("maxItems", len(first) + 1) > len(first):
+        schema = {"maxItems": len(prefix), **schema}
+    # Items behind the prefix may be anything.
+    if not prefix or schema.get("maxItems", len(prefix) + 1) > len(prefix):
         return {**schema, "items": {}}
-    different = [each for n, each in enumerate(first) if each not in first[:n]]
+    different = [each for n, each in enumerate(prefix) if each not in prefix[:n]]
     if len(different) > 1:
         return {**schema, "items": {"anyOf": different}}
-    rest = {name: each for name, each in schema.items() if name != "prefixItems"}
-    return {**rest, "items": different[0]}
+    members = {name: each for name, each in schema.items() if name != "prefixItems"}
+    return {**members, "items": different[0]}

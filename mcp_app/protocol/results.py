@@ -44,6 +44,7 @@ def meta_key_problem(key: str) -> str | None:
             " a-z, digits and _ - . that begins and ends with a letter or digit,"
             " with or without a prefix such as com.example/."
         )
+    # A prefix is reserved if its second label is, such as com.mcp.tools/.
     second_label = (match["prefix"] or "").lower().split(".")[1:2]
     if key in _RESERVED_KEYS or not _RESERVED_LABELS.isdisjoint(second_label):
         return (
@@ -54,7 +55,7 @@ def meta_key_problem(key: str) -> str | None:
 
 
 def check_meta(meta: Mapping[str, object]) -> None:
-    """Raise ValueError if a `_meta` that we write has a key that is not ours."""
+    """Raise ValueError if a `_meta` that we write has a key that we may not write."""
     if isinstance(meta, ReceivedMeta):
         return
     for problem in filter(None, map(meta_key_problem, meta)):
@@ -73,7 +74,7 @@ CAPABILITIES = {
 CAPABILITIES_WHOLE: Mapping[str, Mapping[str, bool]] = {
     name: {} for name in ("tools", "resources", "prompts", "completions")
 }
-"""The capabilities if no stream can be kept open."""
+"""The capabilities if no stream can be kept open, and so nothing can be announced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +126,15 @@ def capabilities(
 
     `more` are members for further capabilities: tasks, events.
     """
-    known = CAPABILITIES if streams else CAPABILITIES_WHOLE
+    base = CAPABILITIES if streams else CAPABILITIES_WHOLE
     extensions = {
         key: value
         for members in more
         for key, value in members.get("extensions", {}).items()
     }
-    own = {key: value for members in more for key, value in members.items()}
-    own |= {"extensions": extensions} if extensions else {}
-    return revision.known_members("capabilities", {**known, **own})
+    added = {key: value for members in more for key, value in members.items()}
+    added |= {"extensions": extensions} if extensions else {}
+    return revision.known_members("capabilities", {**base, **added})
 
 
 def subscription_meta(
@@ -213,11 +214,13 @@ _STILL_RUNS: Final = {
     "additionalProperties": False,
 }
 _OF_ROOT: Final = ("$schema", "$defs", "definitions")
+"""Members that stay at the root of a schema, where references find them."""
 
 
 def output_schema(definition: Definition) -> Mapping[str, object] | None:
     """Return the schema of a tool's answers: a result, or that its task still runs."""
     schema: Mapping[str, object] | None = definition.output_schema
+    # For a client without tasks, such a tool is a plain call, and has no task.
     at_once = definition.ask_first and definition.approval is None
     if schema is None or definition.task_support != OPTIONAL or at_once:
         return schema
@@ -236,10 +239,10 @@ def _readable_members(definition: Definition, **members: object) -> JsonObject:
 
 
 def _filter_members(kind: str, members: JsonObject, revision: Revision) -> JsonObject:
-    known = revision.known_members(kind, members)
-    if isinstance(annotations := known.get("annotations"), dict):
-        known["annotations"] = revision.known_members("annotations", annotations)
-    return known
+    wire = revision.known_members(kind, members)
+    if isinstance(annotations := wire.get("annotations"), dict):
+        wire["annotations"] = revision.known_members("annotations", annotations)
+    return wire
 
 
 def resource_to_wire(definition: Definition, revision: Revision) -> JsonObject:

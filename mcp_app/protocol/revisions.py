@@ -23,7 +23,7 @@ class Revision:
     notifications: frozenset[str]
     """Notifications that a server may send."""
     questions: frozenset[str]
-    """Requests that a server may send to a client, in whatever form."""
+    """Requests of a server to a client, alone or inside an `InputRequiredResult`."""
     content: frozenset[str]
     """Types of content blocks."""
     sampling_content: frozenset[str]
@@ -51,6 +51,7 @@ class Revision:
     sampling_content_lists: bool = False
     elicitation_modes: frozenset[str] = frozenset()
     elicitation_mode_member: bool = False
+    """An elicitation says by its member `mode` whether it is a form or a URL."""
     elicitation_defaults: bool = False
     """Defaults of strings, numbers and enums (SEP-1034)."""
     elicitation_choices: bool = False
@@ -61,11 +62,13 @@ class Revision:
     boolean_subschemas: bool = False
     """A property of a tool's schema may be `true` or `false`."""
     routing_headers: bool = False
+    """`Mcp-Method`, `Mcp-Name` and others repeat members of the body."""
     result_type: bool = False
     cache_hints: bool = False
     server_info_in_results: bool = False
     log_level_per_request: bool = False
     disconnect_cancels: bool = False
+    """A client cancels a call if it closes the connection of the answer."""
     task_requests: bool = False
     """A client asks for a task with its call (basic/utilities/tasks)."""
     task_extension: bool = False
@@ -84,9 +87,9 @@ class Revision:
     def known_members(
         self, kind: str, members: Mapping[str, object]
     ) -> dict[str, object]:
-        """Return the members that this revision's object of that kind knows."""
-        known = self.fields[kind]
-        return {name: value for name, value in members.items() if name in known}
+        """Return the members that an object of this kind has in this revision."""
+        names = self.fields[kind]
+        return {name: value for name, value in members.items() if name in names}
 
 
 def _names(text: str) -> frozenset[str]:
@@ -204,7 +207,7 @@ V2025_11_25 = replace(
         prompt={"icons"},
         block={"icons"},
         implementation={"description", "icons", "websiteUrl"},
-        # Clients of skills read the member of 2026-07-28 here, too.
+        # `extensions` is of 2026-07-28, but clients with skills read it here, too.
         capabilities={"tasks", "extensions"},
         sampling={"tools", "toolChoice"},
     ),

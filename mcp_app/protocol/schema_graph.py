@@ -79,7 +79,7 @@ def every_subschema(schema: Schema) -> Iterator[Subschema]:
 
 
 class AllBut(frozenset[str]):
-    """All names except these."""
+    """All names, except for the items that the set is made of."""
 
     def __contains__(self, name: object) -> bool:
         return not super().__contains__(name)
@@ -93,18 +93,19 @@ def secret_members(schema: Schema, names: Collection[str] = ()) -> frozenset[str
     """
     every, secret = [*every_subschema(schema)], {*names}
     while True:
-        found = [
+        marked = [
             each
             for each in every
             if each.schema.get("writeOnly") is True
             or each.schema.get("format") == "password"
             or not secret.isdisjoint(_references_in(each.schema))
         ]
-        more = {name for each in found for name in _names_of(each)}
-        if more <= secret:
+        marked_names = {name for each in marked for name in _names_of(each)}
+        if marked_names <= secret:
             break
-        secret |= more
-    paths = [each.path for each in found if _DEFINITIONS.isdisjoint(each.path[:1])]
+        secret |= marked_names
+    paths = [each.path for each in marked if _DEFINITIONS.isdisjoint(each.path[:1])]
+    # Outside of definitions, an owner that is a reference means: it has no name.
     if any(_owner(path).startswith("#/") for path in paths):
         return AllBut({_owner(each.path) for each in every} - secret)
     return frozenset(secret)
@@ -120,21 +121,21 @@ def _names_of(subschema: Subschema) -> Iterator[str]:
 
 
 def _references_in(schema: Schema) -> list[str]:
-    found = (schema.get(keyword) for keyword in _REFERENCES)
-    return [unquote(each) for each in found if isinstance(each, str)]
+    references = (schema.get(keyword) for keyword in _REFERENCES)
+    return [unquote(each) for each in references if isinstance(each, str)]
 
 
 def _owner(path: Path) -> str:
-    """Return the name of the subschema's member, or the reference to its definition."""
-    for place in range(len(path) - 2, -1, -1):
-        if path[place] == "properties":
-            return str(path[place + 1])
+    """Return the innermost member that a path leads to, or else its first two steps."""
+    for index in range(len(path) - 2, -1, -1):
+        if path[index] == "properties":
+            return str(path[index + 1])
     return f"#/{'/'.join(map(str, path[:2]))}"
 
 
 @dataclass(slots=True)
 class _Node:
-    """The schemas that a schema applies to its own place and to inner places."""
+    """The numbers of the schemas that a schema applies to its own and inner places."""
 
     same: list[int] = field(default_factory=list)
     by_place: dict[tuple[str, str | int], list[int]] = field(default_factory=dict)
@@ -201,12 +202,12 @@ class SchemaGraph:
         The last number also holds for all deeper places, up to DEEPEST_VALUE.
         """
         unfolded: dict[int, _Unfolding] = {}
-        rest = [0]
+        todo = [0]
         # Start with the root, then add all schemas of inner places.
-        for number in rest:
+        for number in todo:
             if number not in unfolded:
                 unfolded[number] = one = self._unfold_schema(number)
-                rest.extend(chain(one.any_member, one.any_item, *one.by_place.values()))
+                todo.extend(chain(one.any_member, one.any_item, *one.by_place.values()))
         costs = {number: one.size for number, one in unfolded.items()}
         growth = [costs[0]]
         while len(growth) <= DEEPEST_VALUE:
@@ -231,10 +232,10 @@ class SchemaGraph:
     def _application_counts(self, start: int) -> Counter[int]:
         """Return how often each schema is applied to the place of `start`."""
         reached = {start}
-        rest = [start]
-        while rest:
-            same = self._nodes[rest.pop()].same
-            rest.extend(number for number in same if number not in reached)
+        pending = [start]
+        while pending:
+            same = self._nodes[pending.pop()].same
+            pending.extend(number for number in same if number not in reached)
             reached.update(same)
         times = Counter({start: 1})
         # Go from outer to inner schemas, so that a count is complete before it is used.

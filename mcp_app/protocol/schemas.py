@@ -80,14 +80,15 @@ def describe_errors(
 def _describe_union(
     union: ValidationError, branches: list[list[ValidationError]], schema: Any
 ) -> Iterator[Violation]:
-    """Yield the violations of the nearest branch of a union.
+    """Yield the violations of the branch of a union that fits the value best.
 
-    A branch of another type is not near.  A tag is a member that differs by branch.
+    A branch is near if it allows the value's type.  A tag is a member of the value that
+    tells by its own value which branch is meant.
     """
 
     def is_type_error(error: ValidationError) -> bool:
-        here = union.instance_path
-        return error.kind.name == "type" and error.instance_path == here
+        union_path = union.instance_path
+        return error.kind.name == "type" and error.instance_path == union_path
 
     types = [each for branch in branches for each in filter(is_type_error, branch)]
     near = [branch for branch in branches if not any(map(is_type_error, branch))]
@@ -100,12 +101,13 @@ def _describe_union(
         message = f"the value is not of type {_alternatives(names)}"
         yield _violation(types[0], message, schema)
     elif common and len(near) > 1:
-        place = min(common, key=len)
-        options = [value for each in tags for value in _allowed_values(each[place])]
-        yield _violation(tags[0][place], _other_than(options), schema)
+        path = min(common, key=len)
+        options = [value for each in tags for value in _allowed_values(each[path])]
+        yield _violation(tags[0][path], _other_than(options), schema)
     else:
-        far = [(len(tag), len(each)) for tag, each in zip(tags, near, strict=True)]
-        yield from describe_errors(near[far.index(min(far))], schema)
+        # The best branch has the fewest wrong tags, then the fewest errors.
+        wrong = [(len(tag), len(each)) for tag, each in zip(tags, near, strict=True)]
+        yield from describe_errors(near[wrong.index(min(wrong))], schema)
 
 
 def _allowed_values(error: ValidationError) -> list[object]:
@@ -125,8 +127,9 @@ def _alternatives(values: Iterable[object]) -> str:
 
 def _violation(error: ValidationError, message: str, schema: Any) -> Violation:
     if error.kind.name in ("format", "type"):
-        # Schemas from other sites may have unexpected members there.
+        # A wrong schema of another site gives no example.
         with suppress(AttributeError, LookupError, TypeError):
+            # The last step of the path is the keyword in the schema.
             for key in error.schema_path[:-1]:
                 schema = schema[key]
             message = with_example(message, schema)
@@ -138,35 +141,36 @@ def _violation(error: ValidationError, message: str, schema: Any) -> Violation:
 
 
 def with_example(sentence: str, schema: JsonObject) -> str:
-    """Return a sentence's beginning, extended by a value that fits the schema."""
+    """Return a sentence with ", such as" and a value that fits the schema, if known."""
     schema = schema.get("anyOf", [schema])[0]
-    known = EXAMPLES.get(str(schema.get("format", schema.get("type"))))
-    example = next(iter(schema.get("examples", ())), known)
-    such = "" if example is None else f", such as {_alternatives([example])}"
-    return sentence + such
+    usual = EXAMPLES.get(str(schema.get("format", schema.get("type"))))
+    example = next(iter(schema.get("examples", ())), usual)
+    suffix = "" if example is None else f", such as {_alternatives([example])}"
+    return sentence + suffix
 
 
 def example_of(schema: Mapping[str, Any]) -> Any:
     """Return a value that should fit a schema; None if nothing indicates one."""
     schema = schema.get("anyOf", [schema])[0]
-    known = [schema[each] for each in ("default", "const") if each in schema]
-    known += [*schema.get("examples", ()), *schema.get("enum", ())]
-    if not known and "properties" in schema:
+    values = [schema[each] for each in ("default", "const") if each in schema]
+    values += [*schema.get("examples", ()), *schema.get("enum", ())]
+    if not values and "properties" in schema:
         members = schema["properties"].items()
         return {name: example_of(each) for name, each in members}
     name = str(schema.get("format", schema.get("type")))
-    return known[0] if known else {"string": "", "array": [], **EXAMPLES}.get(name)
+    return values[0] if values else {"string": "", "array": [], **EXAMPLES}.get(name)
 
 
 # -- schemas ---------------------------------------------------------------------------
 
 __all__ = ["SchemaError", "SchemaLimits", "Validator", "Violation", "check_schema"]
 
-# The most schemas applied in total, at about 10 ns each (if a schema doubles).
+# How many subschemas one check may apply at most, at about 10 ns each.
 _EVALUATIONS = 20_000_000
 # The same limit if every failure is described, at about 10 µs each.
 _DESCRIBED = 10_000
 _DESCRIBED_PER_PLACE = 1_000
+# The most nodes of a value that a client sends (`jsonrpc.ReadLimits`).
 _NODES = 100_000
 
 _DIALECTS = (
@@ -204,6 +208,7 @@ class Validator:
         self._source = source
         self._schema = schema
         self._growth = growth
+        # Whether a value could take too long: then each one is measured first.
         self._measured = growth[-1] * _NODES > _EVALUATIONS
 
     def is_valid(self, value: object) -> bool:
@@ -334,16 +339,17 @@ def _check_dialect(schema: JsonObject) -> None:
             f"The dialect {str(dialect)[:80]!r} is not supported. Supported are:"
             f" {', '.join(_DIALECTS)}."
         )
-    own_name = "id" if dialect.removesuffix("#") == _DIALECTS[-1] else "$id"
+    # Draft 4 calls it `id`.
+    id_keyword = "id" if dialect.removesuffix("#") == _DIALECTS[-1] else "$id"
     for path, _, inner in every_subschema(schema):
         if path and inner.get("$schema", dialect) != dialect:
             raise SchemaError(
                 f"The dialect changes at {jsonrpc.path_text(path)}; a schema can have"
                 " only one."
             )
-        identifier = inner.get(own_name)
+        identifier = inner.get(id_keyword)
         if path and isinstance(identifier, str) and not identifier.startswith("#"):
             raise SchemaError(
-                f"The {own_name!r} at {jsonrpc.path_text(path)} would change the"
+                f"The {id_keyword!r} at {jsonrpc.path_text(path)} would change the"
                 " meaning of '#'; only the whole schema can have one."
             )

@@ -67,6 +67,7 @@ class Skill:
         self._sizes = {path: len(file[0]) for path, file in files.items()}
         self.size: Final = sum(self._sizes.values())
         resources = []
+        # SKILL.md comes first.
         for path in sorted(files, key=lambda path: (path != SKILL_FILE, path)):
             address = file_uri(root, path)
             self.paths[address] = path
@@ -84,15 +85,15 @@ class Skill:
 
     def children(self, folder: str) -> Sequence[JsonObject]:
         """Return the `Resource`s in the folder at an address, if it is a folder."""
-        found: dict[str, JsonObject] = {}
+        entries: dict[str, JsonObject] = {}
         for address, path in self.paths.items():
             if address.startswith(f"{folder}/"):
                 name, slash, _ = address[len(folder) + 1 :].partition("/")
                 child = {"uri": f"{folder}/{name}", "name": unquote(name)}
                 media_type = self._contents[path].mime_type
                 file = {"mimeType": media_type, "size": self._sizes[path]}
-                found[name] = child | ({"mimeType": _FOLDER} if slash else file)
-        return [*found.values()]
+                entries[name] = child | ({"mimeType": _FOLDER} if slash else file)
+        return [*entries.values()]
 
 
 def file_uri(root: str, path: str) -> str:
@@ -105,9 +106,9 @@ def _file_contents(
 ) -> ResourceContents:
     guess = MARKDOWN if path.endswith(".md") else MimeTypes().guess_type(path)[0]
     text = text_of(content)
-    usual = "application/octet-stream" if text is None else "text/plain"
+    fallback = "application/octet-stream" if text is None else "text/plain"
     blob = content if text is None else None
-    kind = media_type or guess or usual
+    kind = media_type or guess or fallback
     return ResourceContents(uri=uri, text=text, blob=blob, mime_type=kind)
 
 
@@ -132,19 +133,22 @@ def check_paths(paths: Collection[str]) -> None:
 
 
 def _check_frontmatter(frontmatter: JsonObject) -> None:
-    name, words = frontmatter.get("name"), frontmatter.get("description")
+    name, description = frontmatter.get("name"), frontmatter.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         rule = "letters a-z, digits and single hyphens inside, at most 64 in all"
         message = f"{str(name)[:80]!r} cannot be the name of a skill: it has {rule}."
         raise SkillError(message, "name")
-    size = len(words) if isinstance(words, str) and words.strip() else 0
+    size = (
+        len(description) if isinstance(description, str) and description.strip() else 0
+    )
     if not 0 < size <= MAX_DESCRIPTION_LENGTH:
         rule = f"in at most {MAX_DESCRIPTION_LENGTH} characters"
         message = f"The description of a skill must say when to use it, {rule}: it has"
         message += f" {size}."
         raise SkillError(message, "description")
-    data = frontmatter.get("metadata", {})
-    texts = [*(data.values() if isinstance(data, dict) else [None])]
+    metadata = frontmatter.get("metadata", {})
+    # None stands for wrong metadata, which is no text; "-" for a missing field.
+    texts = [*(metadata.values() if isinstance(metadata, dict) else [None])]
     texts += [frontmatter.get(each, "-") for each in TEXT_FIELDS]
     is_usual = all(isinstance(text, str) for text in texts)
     if not is_usual or not 0 < len(frontmatter.get("compatibility", "-")) <= MAX_TEXT:

@@ -49,7 +49,7 @@ POLL_MS: Final = 5_000
 """How long a client should wait before it asks again: at first, and later."""
 MAX_MESSAGE_LENGTH: Final = 500
 STRANGERS: Final = "@"
-"""The first character of keys of addresses; alone, the key of unknown addresses."""
+"""Nobody has signed in: `@` and the address are the key, `@` alone if it is unknown."""
 _OF_ROWS: Final = jsonrpc.ReadLimits(jsonrpc.WRITTEN_DEPTH, nodes=sys.maxsize)
 
 
@@ -139,9 +139,10 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision that a person must make before a call runs; "" needs none.
+    """A decision that a person must make before a call runs.
 
-    If there is a `status`, the call's task waits in it; the person reads `text` first.
+    The call's task waits in the `status`; if it is "", nobody has to decide.  A person
+    reads `text` first.
     """
 
     status: str = ""
@@ -149,7 +150,7 @@ class Decision:
 
 
 def is_stranger(person: str) -> bool:
-    """Whether the key of a caller is that of an address: nobody has signed in."""
+    """Whether nobody has signed in: the key of such a caller is that of an address."""
     return person.startswith(STRANGERS)
 
 

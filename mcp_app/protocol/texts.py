@@ -35,22 +35,23 @@ _SEQUENCE: Final = re.compile(
 _PAGE_BREAK: Final = re.compile("[\x0b\x0c\x85]")
 """Vertical tab, form feed and NEL: replaced by a line break."""
 _UTF_16: Final = re.compile("(....)")
+"""Four hexadecimal digits: one unit of UTF-16."""
 
 
 class CleanBlocks(tuple[Text, ...]):
-    """Blocks whose texts are clean, because they are `json_text`."""
+    """Blocks whose texts need no `clean_text`, because `json_text` wrote them."""
 
     __slots__ = ()
 
 
 def clean_text(text: str) -> str:
     """Return a text without unwanted characters; the same object if it has none."""
-    # For a kilobyte, `search` takes three microseconds, `isprintable` only one.
+    # For a kilobyte, `search` takes three microseconds, and these checks only one.
     if text.isascii():
-        usual = len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
+        is_clean = len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
     else:
-        usual = text.replace("\n", " ").isprintable()
-    if usual or not _UNWANTED.search(text):
+        is_clean = text.replace("\n", " ").isprintable()
+    if is_clean or not _UNWANTED.search(text):
         return text
     return _SEQUENCE.sub("", _PAGE_BREAK.sub("\n", text))
 
@@ -92,14 +93,16 @@ _TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
+"""`look` opens a look ahead or behind; `width` has no width; `one` is one character."""
 _UNBOUNDED = re.compile(r"[*+]|\{\d+,\}")
 _MAY_BE_NOTHING = re.compile(r"[*?]|\{0+[,}].*")
 _UNLIKE_PYTHON = re.compile(r"\[.*\[|--|&&|\|\||~~", re.DOTALL)
+"""Sets within sets, and operations on sets, which Python's `re` reads differently."""
 
 
 @dataclass(slots=True)
 class _Item:
-    """A character, set or group; `text` is "" unless it matches one character."""
+    """A part of a pattern; `text` is the pattern of one character or set, else ""."""
 
     text: str = ""
     optional: bool = False
@@ -155,7 +158,7 @@ def _close_group(group: _Group) -> _Item:
 
 
 def _repeat_item(item: _Item, quantifier: str) -> bool:
-    """Apply a quantifier to an item; return whether that is ambiguous."""
+    """Apply a quantifier to an item; return whether it is one of the two bad cases."""
     endless = _UNBOUNDED.fullmatch(quantifier) is not None
     if endless and item.branches and (item.loops or _branches_overlap(item.branches)):
         return True
@@ -194,6 +197,7 @@ def _repeated_root(texts: Sequence[str]) -> str:
     if not all(len(text) == 1 and text != "." for text in texts):
         return ""
     literal = "".join(texts)
+    # The next place of a text in its double is as far away as its root is long.
     return literal[: (literal + literal).find(literal, 1)]
 
 

@@ -1,4 +1,4 @@
-"""URI templates (RFC 6570) that can be read backwards, in linear time.
+"""URI templates (RFC 6570), which are also matched with URIs, in linear time.
 
 These forms are supported: `{var}`, `{+var}`, `{#var}`, `{/var}`, `{?a,b}` and `{&a}`,
 with lists of variables.  If the values of a template could not be read from its URIs
@@ -63,6 +63,7 @@ class UriTemplate:
         _check_separators(path, text)
         query = None
         if expression:
+            # Every second piece is text outside of braces.
             _, mark, own_query = "".join(pieces[::2]).partition("?")
             own_marks = own_query.count("&")
             query = _Query(tuple(query_names), "&" if mark else "?", own_marks)
@@ -90,17 +91,18 @@ class UriTemplate:
 
     def _match_path(self, uri: str) -> dict[str, str] | None:
         values: dict[str, str] = {}
-        rest = _match_parts(self._path[: self._pivot], uri, values, step=1)
-        if rest is not None:
+        unread = _match_parts(self._path[: self._pivot], uri, values, step=1)
+        if unread is not None:
             # The part after the pivot is read from the end, by the same code on
             # reversed texts.
-            rest = _match_parts(
-                self._path[: self._pivot : -1], rest[::-1], values, step=-1
+            unread = _match_parts(
+                self._path[: self._pivot : -1], unread[::-1], values, step=-1
             )
+        # The pivot takes all that is unread; a path without variables has no pivot.
         for variable in _variables(self._path[self._pivot : self._pivot + 1]):
-            value = None if rest is None else variable.read_value(rest[::-1])
+            value = None if unread is None else variable.read_value(unread[::-1])
             return None if value is None else values | {variable.name: value}
-        return values if rest == "" else None
+        return values if unread == "" else None
 
     def expand(self, values: Mapping[str, str]) -> str:
         """Return the URI of these values; ValueError if one of the path is missing."""
@@ -117,14 +119,17 @@ class UriTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """One value in a path; a `reserved` one may hold `/`, `?` and the like."""
+    """One value in a path; a `reserved` one may hold `/`, `?` and the like.
+
+    Its text in a URI cannot have the characters in `excluded`.
+    """
 
     name: str
     reserved: bool
     excluded: str
 
     def read_value(self, text: str) -> str | None:
-        """Return the value that `text` stands for, None if it is no value."""
+        """Return the value that `text` stands for, None if it is not allowed."""
         if any(character in text for character in self.excluded):
             return None
         value = _decode_text(text)
@@ -151,8 +156,8 @@ _Part: TypeAlias = str | _Variable
 class _Query:
     """`{?…}` or `{&…}` at the end: pairs in any order, each at most once.
 
-    `mark` stands before the first pair.  If it is `&`, the template has its own query
-    before it, which has `own_marks` times `&`.
+    `mark` stands before the first pair.  If it is `&`, the template has a fixed query
+    before the expression, which has `own_marks` times `&`.
     """
 
     names: tuple[str, ...]
@@ -160,9 +165,9 @@ class _Query:
     own_marks: int
 
     def divide_uri(self, uri: str) -> tuple[str, list[str]]:
-        """Return the part of the URI for the rest of the template, and the pairs."""
-        path, mark, rest = uri.partition("?")
-        pairs = rest.split("&") if mark else []
+        """Return the URI without the pairs of this expression, and these pairs."""
+        path, mark, query = uri.partition("?")
+        pairs = query.split("&") if mark else []
         if self.mark == "?":
             return path, pairs
         # No value in front holds an `&`, so counting finds where the pairs begin.
@@ -197,6 +202,7 @@ def _split_query(text: str) -> tuple[list[str], str]:
         raise TemplateError(
             f"The template {text!r} has a brace without a matching one."
         )
+    # No expression, text after the last one, or a last one that is no query.
     if len(pieces) == 1 or pieces[-1] or pieces[-2][:1] not in {"?", "&"}:
         return pieces, ""
     has_query = any("?" in literal for literal in pieces[:-2:2])
@@ -269,7 +275,7 @@ def _check_separators(path: tuple[_Part, ...], text: str) -> None:
             f"In {text!r} two variables of {{+…}} or {{#…}} could share their text in"
             " several ways. Use only one."
         )
-    separator = _RESERVED  # Before the first variable anything will do.
+    separator = _RESERVED  # The first variable needs no separator before it.
     for part in path:
         if isinstance(part, str):
             separator += part
@@ -283,17 +289,17 @@ def _check_separators(path: tuple[_Part, ...], text: str) -> None:
 
 
 def _pivot_index(path: tuple[_Part, ...]) -> int:
-    """Return the part where reading from the start meets reading from the end.
+    """Return the index of the part that is matched last, when all others are matched.
 
-    It is the reserved variable, or else the last variable.
+    It is the reserved variable, else the last variable, else the end of the path.
     """
-    last = len(path)
+    pivot = len(path)
     for index, part in enumerate(path):
         if isinstance(part, _Variable):
-            last = index
+            pivot = index
             if part.reserved:
                 break
-    return last
+    return pivot
 
 
 def _match_parts(
@@ -311,6 +317,7 @@ def _match_parts(
             continue
         raw_value, literal, text = text.partition(part[::step])
         value = variable.read_value(raw_value[::step]) if variable else None
+        # Without a variable before the literal, nothing may be in front of it.
         if not literal or (value is None if variable else raw_value):
             return None
         if variable and value:

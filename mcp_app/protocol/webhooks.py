@@ -95,7 +95,7 @@ def message_id(dialect: Dialect, subscription: str, event_id: str) -> str:
 
 
 def control_id(kind: str, random: str) -> str:
-    """Return the `webhook-id` of a control body."""
+    """Return the `webhook-id` of a message about the subscription, not an event."""
     return f"msg_{kind}_{random}"
 
 
@@ -112,7 +112,7 @@ def terminated_body(error: EventError) -> bytes:
 
 
 def category_of(status: int) -> str:
-    """Return the word of an answer's status for a subscriber; "" for success."""
+    """Return the word that tells a subscriber of an HTTP status; "" for success."""
     if status // 100 == 2:  # noqa: PLR2004 - RFC 9110, section 15.3
         return ""
     return HTTP_5XX if status // 100 == 5 else HTTP_4XX  # noqa: PLR2004
@@ -156,6 +156,7 @@ class Webhook(_Subscription):
     old_secret: str = field(repr=False)
     old_until_ms: int
     retries: Sequence[tuple[int, int, int]]
+    """Of each event to post again: its number, the attempts, and when it is due."""
     given_up: Sequence[int]
     truncated: bool
     active: bool
@@ -179,7 +180,7 @@ class Webhook(_Subscription):
 
     @property
     def watermark(self) -> int:
-        """All events up to this number are acknowledged or given up."""
+        """The number up to which all events are acknowledged or given up."""
         return min((retry[0] - 1 for retry in self.retries), default=self.position)
 
 

@@ -1,4 +1,4 @@
-"""Plain scalars of YAML, by the core schema of YAML 1.2: neither dates nor “yes”."""
+"""Plain scalars of YAML by the core schema of YAML 1.2: dates and “yes” are texts."""
 
 from __future__ import annotations
 

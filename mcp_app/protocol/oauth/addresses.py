@@ -83,9 +83,9 @@ def read_web_url(url: str) -> WebUrl:
         raise ValueError("It is no absolute URL of http or https.")
     scheme = parts["scheme"].lower()
     host, port = _host_and_port(parts["authority"])
-    own = DEFAULT_PORTS[scheme]
+    usual = DEFAULT_PORTS[scheme]
     return WebUrl(
-        scheme, host, None if port == own else port, parts["path"], parts["query"]
+        scheme, host, None if port == usual else port, parts["path"], parts["query"]
     )
 
 
@@ -125,7 +125,7 @@ _FORBIDDEN: Final = (
     " sms ssh tel telnet urn vbs vbscript view-source wais ws wss wyciwyg"
 )
 FORBIDDEN_SCHEMES: Final = frozenset(_FORBIDDEN.split())
-"""Schemes of others, schemes that run their content, and those without a program."""
+"""Schemes of standards and of browsers; some of them run their content."""
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _PRIVATE_USE: Final = re.compile(
@@ -231,8 +231,8 @@ def with_answer(redirect: str, answer: Mapping[str, str]) -> str:
     Spaces become `%20`, which readers of forms and of URLs decode in the same way.
     """
     base, mark, query = redirect.partition("?")
-    own = f"{query}&" if mark and query else ""
-    return f"{base}?{own}{urlencode(answer, safe='', quote_via=quote)}"
+    prefix = f"{query}&" if mark and query else ""
+    return f"{base}?{prefix}{urlencode(answer, safe='', quote_via=quote)}"
 
 
 def _scheme_of(uri: str) -> str:
@@ -241,8 +241,8 @@ def _scheme_of(uri: str) -> str:
 
 
 def _without_port(uri: str) -> str:
-    port = _PORT.match(uri)
-    return port[1] + uri[port.end() :] if port else uri
+    match = _PORT.match(uri)
+    return match[1] + uri[match.end() :] if match else uri
 
 
 # -- resources -------------------------------------------------------------------------

@@ -333,7 +333,8 @@ def server_metadata(
 
     `endpoints` has the URLs of `authorize`, `token`, `revoke` and, with `registration`,
     `register`.  `documents` says whether clients with documents are accepted,
-    `algorithms` which signatures of programs are, `companies` whether ID-JAGs are.
+    `algorithms` which signatures of programs are, `companies` whether assertions of
+    companies about people (ID-JAG) are.
     """
     metadata: JsonObject = {
         "issuer": issuer,

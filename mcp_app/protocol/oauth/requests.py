@@ -125,7 +125,7 @@ READ: Final = "mcp:read"
 CHANGE: Final = "mcp:change"
 OFFLINE: Final = "offline_access"
 SCOPES: Final = (READ, CHANGE)
-"""The rights of a program.  OFFLINE is no right: it only says how long."""
+"""The rights of a program.  OFFLINE is no right: it asks for a refresh token."""
 
 MAX_PARAMETER_LENGTH: Final = 8 * 1024
 
@@ -134,7 +134,8 @@ MAX_PARAMETER_LENGTH: Final = 8 * 1024
 class AuthorizationRequest:
     """A request as it was sent; a missing parameter is "".
 
-    `scope` has those of SCOPES; `offline` says whether `offline_access` was asked for.
+    `scope` has the wanted scopes of SCOPES, or all; `offline` says whether
+    `offline_access` was asked for.
     `challenge` and `challenge_method` are PKCE's.  `request` and `request_uri` say
     whether these parameters were sent; they are not supported (RFC 9101).
     """
@@ -181,12 +182,12 @@ def read_authorization(query: str) -> AuthorizationRequest:
 
 
 def read_scope(scope: str) -> frozenset[str]:
-    """Return our scopes in a list with spaces (RFC 6749 §3.3); all if it has none."""
+    """Return which of SCOPES a text names (RFC 6749 §3.3); all if it names none."""
     return scopes_in(scope) or frozenset(SCOPES)
 
 
 def scopes_in(scope: str) -> frozenset[str]:
-    """Return our scopes in a list with spaces; an empty set if it has none."""
+    """Return which of SCOPES a text names, with spaces between its words."""
     return frozenset(scope.split(" ")).intersection(SCOPES)
 
 
@@ -295,7 +296,7 @@ class AssertionGrant:
 
 
 def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
-    """Return the parameters of a form of at most 16 KiB, without those of no value.
+    """Return the parameters of a form of at most 16 KiB, without empty values.
 
     `query` is the raw query of the request's address.  Raises OAuthError
     (`invalid_request`) for another type, a repeated parameter, text that is not

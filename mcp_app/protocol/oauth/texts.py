@@ -113,7 +113,8 @@ def _visible_characters(text: str) -> Iterator[str]:
 
 
 def _few_marks(text: str) -> Iterator[str]:
-    marks = _MAX_MARKS  # A mark at the beginning would stand on what is before it.
+    # At the beginning and after a blank, no mark is left: it has no letter to stand on.
+    marks = _MAX_MARKS
     for character in text:
         is_mark = unicodedata.category(character)[0] == "M"
         marks = marks + 1 if is_mark else _MAX_MARKS * character.isspace()
