@@ -202,7 +202,7 @@ def _json_text(rows: Sequence[Mapping[str, object]]) -> str:
     return jsonrpc.write(rows).decode()
 
 
-# -- three statements ---------------------------------------------------------------
+# -- several statements -------------------------------------------------------------
 
 
 def _one_after_another(
@@ -236,9 +236,10 @@ def _insert_streams(
         return {}
     now = now_sql(connection)
     rows = [_column_values(tables, addition) for addition in additions]
-    own = ", ".join(["%s"] * len(rows[0]))
+    marks = ", ".join(["%s"] * len(rows[0]))
     values = ", ".join(
-        f"({own}, {now}, {'NULL' if each.state == OPEN else now})" for each in additions
+        f"({marks}, {now}, {'NULL' if each.state == OPEN else now})"
+        for each in additions
     )
     names = [str(row["public_id"]) for row in rows]
     insert = (

@@ -53,13 +53,13 @@ def insert_calls(
             return
         statement = f"INSERT INTO {quoted} ({names}) VALUES "  # noqa: S608 - our own names
         marks = f"({', '.join(['%s'] * len(columns))})"
-        whole = [(*shared, *own) for shared, each in rows.items() for own in each]
+        merged = [(*shared, *own) for shared, each in rows.items() for own in each]
         if connection.vendor != "sqlite":
             # MySQL's driver makes one statement of all rows by itself.
-            cursor.executemany(statement + marks, whole)
+            cursor.executemany(statement + marks, merged)
             return
         for size, parts in split_into_parts(
-            whole, (rows_per_statement("sqlite", len(columns)), FEW, 1)
+            merged, (rows_per_statement("sqlite", len(columns)), FEW, 1)
         ):
             values = [tuple(chain.from_iterable(part)) for part in parts]
             cursor.executemany(statement + ", ".join([marks] * size), values)
@@ -91,8 +91,8 @@ def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
 def _line(values: Sequence[Any]) -> str:
     """Return values as COPY takes them; hardly any needs to be escaped."""
     line = "\t".join(["%s"] * len(values)) % tuple(values)
-    whole = line.count("\t") < len(values)
-    if whole and "\\" not in line and "\n" not in line and "\r" not in line:
+    has_no_tab = line.count("\t") < len(values)
+    if has_no_tab and "\\" not in line and "\n" not in line and "\r" not in line:
         return line
     return "\t".join([str(value).translate(_ESCAPED) for value in values])
 
@@ -109,11 +109,11 @@ def raise_statistics(
     quoted = connection.ops.quote_name(table)
     columns = (*keys, *counters)
     names, marks = ", ".join(columns), f"({', '.join(['%s'] * len(columns))})"
-    several = rows_per_statement(connection.vendor, len(columns))
+    batch_size = rows_per_statement(connection.vendor, len(columns))
     raised = _conflict_clause(connection.vendor, quoted, keys, counters, maximum)
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), several):
-            batch = rows[start : start + several]
+        for start in range(0, len(rows), batch_size):
+            batch = rows[start : start + batch_size]
             values = ", ".join([marks] * len(batch))
             statement = f"INSERT INTO {quoted} ({names}) VALUES {values} {raised}"  # noqa: S608 - our own names
             cursor.execute(statement, [value for row in batch for value in row])
@@ -143,6 +143,7 @@ def _conflict_clause(
 LOOKED: Final = 20_000
 """How many rows are looked through, if no index has what is asked for."""
 COUNTED: Final = 10_001
+"""How many calls are counted; people then read: more than 10,000."""
 
 INDEXED: Final = {
     "outcome": "NOT (outcome = 'answered')",
@@ -184,7 +185,7 @@ class CallQuery:
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """How many were found; `back_to` is where the search stopped, None if nowhere."""
+    """How many were found; `back_to` is where a search stopped, None if it is whole."""
 
     found: int
     back_to: Key | None = None
@@ -213,7 +214,7 @@ def page_statement(
 def count_statement(
     table: str, sought: CallQuery, older: Key | None = None
 ) -> Statement:
-    """Return SQL for how many rows are looked at, the first time, and how many fit."""
+    """Return SQL for three values: rows looked at, their oldest time, rows that fit."""
     bound = LOOKED if sought.rest else COUNTED
     needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
     rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
@@ -243,6 +244,7 @@ class CallingClient(NamedTuple):
 
 def client_statement(table: str, sought: CallQuery, limit: int) -> Statement:
     """Return SQL for a `CallingClient` of each client that made one of these calls."""
+    # The last two fields are computed.
     names = ", ".join(CallingClient._fields[:-2])
     rows, values = _looked_at(table, f"{names}, time_ms, id", sought, limit)
     statement = (
@@ -261,7 +263,8 @@ def _looked_at(
     older: Key | None = None,
     newer: Key | None = None,
 ) -> Statement:
-    time, cursor = _time_conditions(sought, older, newer), _key_condition(older, newer)
+    """Return SQL for the first `bound` rows of the query, by its `ways` alone."""
+    time, border = _time_conditions(sought, older, newer), _key_condition(older, newer)
     parts, values = [], []
     for number, way in enumerate(sought.ways or [None]):
         where, parameters = _where_clause([*([way] if way else []), *time])
@@ -269,17 +272,17 @@ def _looked_at(
             where += f" AND {INDEXED[way[0]]}"
         # Rows that an earlier way leads to are not read again.
         unlike, other_values = _exclude_ways(sought.ways[:number])
-        after, keys = cursor
+        after, keys = border
         parts.append(
             f"SELECT * FROM (SELECT {names} FROM {table}{where}{unlike}{after} "  # noqa: S608 - our own names
             f"ORDER BY {_order_columns(newer)} LIMIT {bound}) AS way{number}"
         )
         values.append([*parameters, *other_values, *keys])
-    every = " UNION ALL ".join(parts)
+    union = " UNION ALL ".join(parts)
     if len(parts) > 1:
         order = f"ORDER BY {_order_columns(newer)} LIMIT {bound}"
-        every = f"SELECT * FROM ({every}) AS every {order}"  # noqa: S608 - our own names
-    return every, list(chain.from_iterable(values))
+        union = f"SELECT * FROM ({union}) AS every {order}"  # noqa: S608 - our own names
+    return union, list(chain.from_iterable(values))
 
 
 def _exclude_ways(ways: Iterable[Condition]) -> Statement:

@@ -66,11 +66,11 @@ class CallQuerySet(models.QuerySet["Call"]):
         older: Key | None = None,
         newer: Key | None = None,
     ) -> list[Call]:
-        """Return the newest calls before `older`, or the first after `newer`."""
+        """Return calls, newest first: the last before `older` or next after `newer`."""
         columns = [
             field.attname
             for field in self.model._meta.concrete_fields
-            # Few may see it, and it may be long.
+            # The arguments may be long, and few people may see them.
             if field.attname != "arguments"
         ]
         statement, values = page_statement(
@@ -86,6 +86,7 @@ class CallQuerySet(models.QuerySet["Call"]):
             cursor.execute(statement, values)
             looked, oldest, matching = cursor.fetchone()
         cut = bool(sought.rest) and looked >= LOOKED
+        # A search goes on with the whole oldest millisecond: it may have more calls.
         return CallCount(int(matching or 0), Key(oldest + 1, 0) if cut else None)
 
     def newest_that(self, outcome: str, limit: int) -> list[int]:
@@ -121,6 +122,7 @@ class Call(models.Model):
     without secrets, of 4 KiB at most, for `VALUES_RETENTION_MS`.
     """
 
+    # The last field, `hidden`, is no column.
     SHARED: Final = Circumstances._fields[:-1]
     OWN: Final = (
         "time_ms",
@@ -158,7 +160,7 @@ class Call(models.Model):
     objects = CallQuerySet.as_manager()
 
     class Meta:
-        # One right alone, which is more than to view a row: who did what, and when.
+        # Not Django's right to view a row: these show who did what, and when.
         default_permissions = ()
         permissions = [
             ("view_call", "Can see calls"),
@@ -168,7 +170,7 @@ class Call(models.Model):
         verbose_name_plural = _("calls")
         indexes = [
             models.Index(fields=["name", "time_ms"], name="mcp_call_name"),
-            # Most calls are in none of these, and their rows cost less to write.
+            # Most calls are in no partial index, so their rows cost less to write.
             # A query that uses one repeats its condition (`call_rows.INDEXED`).
             PartialIndex(
                 fields=["outcome", "time_ms"],

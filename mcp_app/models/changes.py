@@ -71,6 +71,7 @@ class ChangeQuerySet(models.QuerySet["Change"]):
     def _unrecorded_refs(
         self, recorded: _TransactionChanges, kind: str, refs: Iterable[str]
     ) -> list[str]:
+        """Return the refs of which the transaction has no row yet."""
         requested = dict.fromkeys(refs)
         keys = [
             recorded.rows[kind, ref]
@@ -78,8 +79,8 @@ class ChangeQuerySet(models.QuerySet["Change"]):
             if (kind, ref) in recorded.rows
         ]
         rows = self.filter(pk__in=keys, kind=kind) if keys else self.none()
-        refs = set(rows.values_list("ref", flat=True))
-        return [] if ANY in refs else [ref for ref in requested if ref not in refs]
+        stored = set(rows.values_list("ref", flat=True))
+        return [] if ANY in stored else [ref for ref in requested if ref not in stored]
 
     def _insert_row(self, kind: str, ref: str) -> int:
         """Insert a row and return its key: `create()` would take twice as long."""
@@ -125,6 +126,7 @@ def _recorded_changes(using: str) -> _TransactionChanges | None:
     """Return what the transaction has recorded; None if its end is not reported."""
     if not in_atomic(using):
         return None
+    # The second part of an entry is the callback.
     for entry in connections[using].run_on_commit:
         if isinstance(entry[1], _TransactionChanges):
             return entry[1]
@@ -227,7 +229,7 @@ class WatchedRow(models.Model):
     """
 
     SERVED: ClassVar[frozenset[str]] = frozenset()
-    """Columns that clients notice: they hold from the save on."""
+    """Columns that clients notice: a new value holds as soon as it is saved."""
     PRIVATE: ClassVar[frozenset[str]] = frozenset()
     """Columns that are computed, and stand in no form."""
 
@@ -312,6 +314,7 @@ def _record_saved(
     **_: object,
 ) -> None:
     columns = instance.SERVED if update_fields is None else update_fields
+    # Clients notice a new row only if it is served, an old one by these columns.
     if instance.is_served() if created else columns & instance.SERVED:
         _record_row_change(sender, instance, using)
 

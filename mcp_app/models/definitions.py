@@ -53,6 +53,7 @@ Row = TypeVar("Row", bound="DefinitionRow")
 
 class DefinitionRows(PublishedRows[Row]):
     def _state_cases(self) -> Iterator[models.When]:
+        # If an overlay is not published, clients are served what the code says.
         untouched = models.Q(source=Source.CODE, published=None)
         as_in_code = models.Value(State.PUBLISHED)
         broken, *cases = super()._state_cases()
@@ -187,7 +188,7 @@ class TaskChoice(models.TextChoices):
 
 
 AS_TEXT: Final = "text"
-"""As the `app` of an overlay: it has no app, even if the code names one."""
+"""The `app` of an overlay whose tool has no app, even if the code names one."""
 
 
 class ApprovalChoice(models.TextChoices):

@@ -1,6 +1,6 @@
-"""Whether a database is set up so that what is promised can hold.
+"""Checks of how a database is set up: does it keep what it has committed?
 
-What was acknowledged is kept only if the database keeps what it has committed.
+If it does not, data may be lost of which a client was told that it is stored.
 Our transactions are right only at the isolation level that they are made for.
 """
 
@@ -70,9 +70,9 @@ def _of_postgresql(using: str) -> Iterator[Doubt]:
     values = _values_by_name(using, _POSTGRESQL)
     connection: Any = connections[using]
     yield from on_postgresql(values)
-    cursors = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
+    disabled = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
     # A pooler in between has given the connection a number of its own.
-    if str(connection.connection.info.backend_pid) != values["pid"] and not cursors:
+    if str(connection.connection.info.backend_pid) != values["pid"] and not disabled:
         yield Doubt(
             Kind.POOLER,
             "There is a connection pooler between Django and PostgreSQL. If it gives"
@@ -180,6 +180,7 @@ def on_mysql(values: Mapping[str, str]) -> Iterator[Doubt]:
         )
     level = values.get("transaction_isolation") or values.get("tx_isolation")
     yield from _isolation_doubts(level or READ_COMMITTED)
+    # The lowest bit of `wsrep_sync_wait` is for reads.
     if values.get("wsrep_on") == "ON" and int(values.get("wsrep_sync_wait", 0)) % 2 < 1:
         yield Doubt(
             Kind.REPLICAS,
@@ -279,11 +280,13 @@ def most_connections(using: str) -> int | None:
         texts = _values_by_name(using, _LIMITS)
         values = {key: int(each) for key, each in texts.items()}
         user_limits = [values.pop("role"), values.pop("database")]
+        # The other values are connections that are reserved for superusers and roles.
         total = values.pop("max_connections") - sum(values.values())
-        # -1 stands for none.
+        # -1 stands for no limit.
         return min([total, *(each for each in user_limits if each >= 0)])
     if vendor == "mysql":
         limits = map(int, _values_by_name(using, _MYSQL_LIMITS).values())
+        # 0 stands for no limit.
         return min(limit for limit in limits if limit)
     return None
 

@@ -1,4 +1,4 @@
-"""Deletes all rows of sessions that end: streams, messages, questions.  Loads none."""
+"""Delete streams, messages and questions of sessions that end, without loading them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
         rows = Stream.objects.using(using)
         open_ones = rows.filter(pk__in=[each.pk for each in batch], state=OPEN)
         open_ones.update(state=Stream.State.CLOSED, ended_ms=NowMilliseconds())
-        whole = streams.delete_messages(using, batch)
-        rows.filter(pk__in=whole).update(floor_seq=models.F("head_seq"), size=0)
+        emptied = streams.delete_messages(using, batch)
+        rows.filter(pk__in=emptied).update(floor_seq=models.F("head_seq"), size=0)
     return True
 
 
@@ -41,8 +41,8 @@ def erase_session_rows(using: str, sessions: Sequence[int]) -> None:
     """Delete what belongs to sessions, whose rows are locked by the caller."""
     rows = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
     locked = list(rows.select_for_update().sized())
-    full = [each.pk for each in locked if each.head_seq > each.floor_seq]
-    delete_rows(using, Event, full, "stream_id")
+    with_messages = [each.pk for each in locked if each.head_seq > each.floor_seq]
+    delete_rows(using, Event, with_messages, "stream_id")
     delete_rows(using, Stream, [each.pk for each in locked])
     for model in (Question, LoggedMessage):
         delete_rows(using, model, sessions, "session_id")

@@ -32,7 +32,7 @@ LEASE_MS: Final = 30_000
 PER_HOST: Final = 4
 """Subscriptions at one host that all processes together serve at once."""
 PER_PERSON: Final = 2
-"""One person's subscriptions that one process serves at once, or all at one host."""
+"""One person's subscriptions that one process, or all for one host, serve at once."""
 HOUR_MS: Final = 3_600_000
 LATE_MS: Final = 120_000
 REFRESH: Final = {
@@ -87,25 +87,26 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
     def _claim_locked(
         self, owner: str, cap: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
-        every = self.model._base_manager.using(self.db)
-        # How many are served by host, by person, and by both.
+        all_rows = self.model._base_manager.using(self.db)
+        # How many are served for (host, ""), for ("", person), and for (host, person).
         counts = Counter({("", person): count for person, count in busy.items()})
         keys: list[int] = []
         with own_transaction(self.db):
-            leased = every.filter(lease_ms__gt=NowMilliseconds()).exclude(owner="")
+            leased = all_rows.filter(lease_ms__gt=NowMilliseconds()).exclude(owner="")
             for host, person in leased.values_list("host", "person"):
                 counts.update([(host, ""), (host, person)])
             rows = claim_rows(self).order_by("lease_ms", "pk")
             for key in filter(partial(_is_full, counts), counts):
                 pairs = zip(("host", "person"), key, strict=True)
                 rows = rows.exclude(**{name: value for name, value in pairs if value})
+            # More than `cap` are read, because some may be beyond a limit.
             due = rows.values_list("pk", "host", "person")[: cap * PER_HOST]
             for pk, host, person in due:
-                turns = [(host, ""), ("", person), (host, person)]
-                if len(keys) < cap and not any(_is_full(counts, key) for key in turns):
+                slots = [(host, ""), ("", person), (host, person)]
+                if len(keys) < cap and not any(_is_full(counts, key) for key in slots):
                     keys.append(pk)
-                    counts.update(turns)
-            claims = every.filter(pk__in=keys)
+                    counts.update(slots)
+            claims = all_rows.filter(pk__in=keys)
             claims.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
         return list(claims.order_by("lease_ms", "pk"))
 
@@ -126,7 +127,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return self.living().filter(due_ms__lt=NowMilliseconds() - LATE_MS)
 
     def stop(self, pk: int) -> bool:
-        """End it: its receiver is told that it is over, and gets nothing else."""
+        """End a subscription: its receiver is told so, and gets nothing else."""
         before = models.Q(pk=pk, ending=False)
         return self._change(before, ending=True, owner="", lease_ms=0, due_ms=0)
 
@@ -139,7 +140,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return bool(persistently(partial(rows.update, **values)))
 
     def end(self, public_id: str) -> bool:
-        """Delete it, even if a worker has it."""
+        """Delete a subscription, even if a worker has it."""
         using = router.db_for_write(EventSubscription)
         rows = self.using(using).filter(public_id=public_id)
         return bool(persistently(rows.delete)[0])
@@ -176,7 +177,8 @@ class EventSubscription(models.Model):
     HTTP status, 0 for none.  If `truncated`, events were left out since the subscriber
     was last told so.  If `ending`, its receiver is told that it is over, and then the
     row is deleted.  From `due_ms` on a worker has to look at it, even if nothing has
-    happened: for a retry, or for its rights.  `paced_ms` is when its bucket is full.
+    happened: for a retry, or to check its rights.  `paced_ms` is when the token bucket
+    of its rate is full.
     """
 
     id = models.BigAutoField(primary_key=True)

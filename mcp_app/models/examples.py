@@ -20,7 +20,7 @@ class ExampleRows(models.QuerySet["Example"]):
 class Example(models.Model):
     """`kind` and `ref` name the row as a `Change` does.
 
-    `expect` is a text that the answer contains; with "" it need only be one.
+    `expect` is a text that the answer must contain; "" asks only for an answer.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -36,7 +36,7 @@ class ExpiredRows:
 
 
 def expired_rows(what: str, rows: models.QuerySet[Any], limit: int = 0) -> ExpiredRows:
-    """Return rows that nothing belongs to; without a `limit`, `PORTION` go at once."""
+    """Return rows that no other rows belong to; without a `limit`, it is `PORTION`."""
     return ExpiredRows(what, rows.count, partial(_remove_portion, rows, limit))
 
 
@@ -59,8 +59,8 @@ def delete_rows(
     using: str, model: type[models.Model], keys: Sequence[Any], column: str = "pk"
 ) -> None:
     """Delete rows by a column, without what belongs to them; nothing is loaded."""
-    single = column != "pk" or len(model._meta.pk_fields) == 1
-    if single and connections[using].vendor != "mysql":
+    is_one_column = column != "pk" or len(model._meta.pk_fields) == 1
+    if is_one_column and connections[using].vendor != "mysql":
         rows = model._base_manager.using(using).filter(**{f"{column}__in": keys})
         rows._raw_delete(using)
     elif keys:

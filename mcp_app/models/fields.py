@@ -45,6 +45,7 @@ class Demanding(Protocol):
 
 def group_names(text: str) -> tuple[str, ...]:
     names = tuple(line for line in text.split("\n") if line)
+    # A text that is only line breaks names a group that nobody can be in.
     return names if names or not text else (text,)
 
 

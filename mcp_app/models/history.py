@@ -10,7 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 
 ADDITION, CHANGE, DELETION = 1, 2, 3
-"""Flags of the admin's log, whose constants need its app."""
+"""Flags of the admin's log; its own constants can be read only if its app is there."""
 
 
 def log_actions(

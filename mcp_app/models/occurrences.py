@@ -21,7 +21,7 @@ from mcp_app.models.transactions import NowMilliseconds, own_transaction
 EVENT: Final = "event"
 """The kind of a change that tells of new occurrences; the ref is their topic."""
 OCCURRENCES: Final = "occurrences"
-"""The name of their counter."""
+"""The name of the counter that numbers occurrences."""
 MAX_KEYS: Final = 500
 """How many rows get their numbers, or are deleted, in one transaction."""
 MAX_ID_LENGTH: Final = 255
@@ -66,9 +66,9 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
         return len(keys)
 
     def forget(self) -> int:
-        """Delete some of these; cursors before the last of them have missed something.
+        """Delete the first of these rows, a portion; return how many there were.
 
-        Return how many there were.
+        The counter's `floor` rises to the last of them: cursors below have missed some.
         """
         using = router.db_for_write(Occurrence)
         with own_transaction(using):
@@ -83,12 +83,12 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
 
 
 def _runs(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last key of each run, so that few statements do."""
+    """Yield the first and the last key of each run of keys without a gap."""
     first = 0
-    for at, key in enumerate(keys, 1):
-        if at == len(keys) or keys[at] != key + 1:
+    for following, key in enumerate(keys, 1):
+        if following == len(keys) or keys[following] != key + 1:
             yield keys[first], key
-            first = at
+            first = following
 
 
 def _locked_counter(using: str) -> Counter | None:
@@ -105,10 +105,10 @@ class Occurrence(models.Model):
     """Something that happened.
 
     `topic` is the name of an event type that code declares, or `+` and the label of a
-    model whose row was changed.  `data` is JSON: what is told, or of a row its key,
+    model whose row was changed.  `data` is JSON: what is told, or for a row its key,
     what was done and which watched fields have changed.  `audience` is a JSON list of
     the keys of the only users who are told; "" for all.  `cause` is the digest of who
-    made it happen by a call, "" for anybody else.
+    made it happen by a call, "" if it happened outside of calls.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -1,4 +1,4 @@
-"""What `ctx.once` did, written in the transaction of the step itself."""
+"""Results of the steps of `ctx.once`, each written in the transaction of its step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Documents of OpenAPI as they were last read, and the tools that were made of them.
 
-Neither is served, watched or in bundles: they only help staff to look again later.
+Neither is served, watched or in bundles: they only help staff to compare them later.
 """
 
 from __future__ import annotations

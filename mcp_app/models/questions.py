@@ -23,7 +23,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         self.create(session_id=session, rpc_id=rpc_id, created_ms=NowMilliseconds())
 
     def answer(self, session: int, rpc_id: str, answer: str, *, tell: bool) -> bool:
-        """Store the first answer, and `tell`; return whether it was ever asked."""
+        """Store the first answer, and `tell` of it; return whether anybody asked."""
         questions = self.filter(session_id=session, rpc_id=rpc_id)
         if not questions.filter(answer="").update(answer=answer):
             return questions.exists()
@@ -36,7 +36,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         self.filter(session_id=session, rpc_id=rpc_id).update(answer=FORGOTTEN)
 
     def over(self, created_ms: int | CombinedExpression) -> QuestionQuerySet:
-        """Return questions that were asked before then, and for which no call waits.
+        """Return questions that were asked before a time, and for which no call waits.
 
         Another process may let its questions wait for longer than this one would.
         """

@@ -216,6 +216,7 @@ def _update_content_hashes(
     if not action.startswith("post_"):
         return
     servers = Server.objects.using(using)
+    # `reverse`: a definition chose its servers, so any server may have changed.
     conditions = (
         {"selection": Server.Selection.CHOSEN} if reverse else {"pk": instance.pk}
     )

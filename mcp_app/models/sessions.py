@@ -74,14 +74,15 @@ class SessionQuerySet(RecordedRows["Session"]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def empty(self) -> None:
-        """Delete messages, outside a transaction, until one can delete the rest."""
+        """Delete messages, a portion in each transaction, until few are left."""
         while self.empty_some():
             continue
 
     def empty_some(self) -> bool:
+        """Delete a portion of messages; return False if few are left."""
         using = self._write_alias()
         keys = list(self.using(using).values_list("pk", flat=True))
-        parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
+        parts = (keys[n : n + AT_ONCE] for n in range(0, len(keys), AT_ONCE))
         return any(
             persistently(partial(erasing.empty_some, using, part)) for part in parts
         )
@@ -98,7 +99,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return 0 if keys else None
 
     def current(self) -> SessionQuerySet:
-        """Return the sessions of now: a replica may not have them yet."""
+        """Read where sessions are written: a replica may not have them yet."""
         return self.using(self._write_alias())
 
     def add(self, rows: list[Session]) -> None:
@@ -114,7 +115,7 @@ class SessionQuerySet(RecordedRows["Session"]):
                 row.pk = keys[row.digest]
 
     def update_together(self, **columns: object) -> list[int]:
-        """Update rows in the order of their keys, as others do; return the keys."""
+        """Update rows in the order of keys, against deadlocks; return the keys."""
         using = self._write_alias()
         # If the key is not locked, others may insert rows that refer to this one.
         no_key = connections[using].features.has_select_for_no_key_update
@@ -132,7 +133,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return self.filter(digest=digest(session_id))
 
     def stream_opened(self, pk: int, public_id: str, observed: int) -> int:
-        """Store and announce the newest GET stream; its number, 0 without a session."""
+        """Store and announce a GET stream; return its number, 0 without a session."""
         self._for_write = True
         row = self.using(self.db).filter(pk=pk)
         opened = models.F("streams") + 1
@@ -164,7 +165,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         )
 
     def recent(self) -> SessionQuerySet:
-        """Return those whose client has asked in the last 15 minutes."""
+        """Return sessions whose client has sent a request in the last 15 minutes."""
         return self.filter(seen_ms__gte=NowMilliseconds() - RECENT_MS)
 
     def anonymous(self) -> SessionQuerySet:

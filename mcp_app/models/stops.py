@@ -104,6 +104,7 @@ class StopRows(models.QuerySet["Stop"]):
         return stops
 
     def of_rows(self, rows: Sequence[PublishedRow]) -> list[Stop]:
+        """Return the stops that hold one of these rows, which are of one kind."""
         if not rows:
             return []
         keys = {str(row.pk) for row in rows}
@@ -225,12 +226,13 @@ def _record_stops(stops: Iterable[Stop], using: str) -> None:
     refs: dict[str, set[str]] = {}
     for stop in stops:
         refs.setdefault(stop.kind or stop.scope, set()).add(stop.ref)
-    for what, kind_refs in refs.items():
+    for kind_or_scope, kind_refs in refs.items():
         [ref] = kind_refs if len(kind_refs) == 1 else [ANY]
-        Change.objects.using(using).record(STOP, f"{what}:{ref}")
+        Change.objects.using(using).record(STOP, f"{kind_or_scope}:{ref}")
 
 
 def is_stopped(model: type[PublishedRow]) -> models.Exists:
+    """Return the condition that a stop holds a row, by its key or by its name."""
     key = models.Q(ref=Cast(models.OuterRef("pk"), models.CharField()))
     stops = Stop.objects.on().filter(kind=str(model._meta.model_name))
     return models.Exists(stops.filter(key | _name_condition(model)))

@@ -152,7 +152,7 @@ class Stream(models.Model):
 
 class EventQuerySet(CurrentRows["Event"]):
     def replace(self, stream: int, seq: int, payload: str) -> None:
-        """Put another message in place of one; its size stays that of the first."""
+        """Replace the text of a message; its `size` stays that of the first text."""
         self.filter(stream_id=stream, seq=seq).update(payload=payload)
 
     def after(self, stream: int, seq: int) -> Iterable[tuple[int, str]]:
@@ -164,7 +164,7 @@ class Event(models.Model):
     """One message of a stream, as JSON text; `size` is in bytes."""
 
     pk = models.CompositePrimaryKey("stream_id", "seq")
-    # The stream's row is locked, so it is there: the database need not look.
+    # Who inserts has locked the stream's row, so the database need not look for it.
     stream = models.ForeignKey(
         Stream, on_delete=models.CASCADE, db_index=False, db_constraint=False
     )
@@ -188,11 +188,11 @@ def delete_messages(using: str, streams: Sequence[Stream]) -> list[int]:
     now.  If even the first stream is too large, only its oldest messages are deleted.
     """
     emptied: list[int] = []
-    messages, size = MAX_DELETED, MAX_DELETED_BYTES
+    messages_left, size_left = MAX_DELETED, MAX_DELETED_BYTES
     for stream in streams:
-        messages -= stream.head_seq - stream.floor_seq
-        size -= stream.size
-        if messages < 0 or size < 0:
+        messages_left -= stream.head_seq - stream.floor_seq
+        size_left -= stream.size
+        if messages_left < 0 or size_left < 0:
             break
         emptied.append(stream.pk)
     if streams and not emptied:
@@ -209,6 +209,7 @@ def delete_first(using: str, stream: Stream, last: int) -> int:
     """
     events = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=last)
     sizes = list(events.order_by("seq").values_list("seq", "size")[:MAX_DELETED])
+    # If nothing is stored up to `last`, the floor can rise to it at once.
     floor, size = (stream.floor_seq if sizes else last), 0
     for seq, event_size in sizes:
         if size and size + event_size > MAX_DELETED_BYTES:

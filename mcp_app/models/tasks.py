@@ -138,6 +138,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
         stranger = models.Case(models.When(OF_STRANGERS, then=1), default=0)
         rows = self.values("person").annotate(first=models.Min("pk"))
         oldest = rows.order_by(stranger, "first").values_list("person", "first")
+        # More turns (person, key) are read, because people whose tasks run come last.
         turns = sorted(
             oldest[: limit + len(numbers)],
             key=lambda turn: (is_stranger(turn[0]), numbers[turn[0]], turn[1]),
@@ -156,11 +157,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return list(tasks.filter(pk__in=keys).order_by("pk"))
 
     def release(self, pk: int, owner: str) -> bool:
-        """Let another worker run it again, because its own worker stops."""
+        """Let another worker run a task again, because its own worker stops."""
         return self._move(pk, _runs_at(owner), owner="", send_ms=0)
 
     def park(self, pk: int, owner: str, state: JsonObject) -> bool:
-        """Let it wait for answers; nobody runs it meanwhile."""
+        """Let a task wait for answers; no worker runs it meanwhile."""
         text = jsonrpc.write(state).decode()
         parked = Status.INPUT_REQUIRED
         return self._move(pk, _runs_at(owner), status=parked, owner="", state=text)
@@ -207,12 +208,12 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def deny(
         self, pk: int, before: str, approver: object, ending: Mapping[str, str]
     ) -> bool:
-        """End it as `ending` says: a person refused it, or nobody has decided."""
+        """End a task as `ending` says: a person refused it, or nobody has decided."""
         values = {**_final_values(ending), "approver_id": approver}
         return self._move(pk, models.Q(status=before), **values)
 
     def end(self, pk: int, owner: str, ending: Mapping[str, str]) -> bool:
-        """End it as `ending` says: `status`, and `result`, `error` or `message`."""
+        """End a task as `ending` says: `status`, and `result`, `error` or `message`."""
         return self._move(pk, _runs_at(owner), **_final_values(ending))
 
     def let_go(self, pk: int) -> None:
@@ -221,12 +222,12 @@ class TaskQuerySet(models.QuerySet["Task"]):
         persistently(partial(self.filter(pk=pk).update, expires_ms=soon))
 
     def cancel(self, pk: int, message: str) -> bool:
-        """End it in any status; its worker stops its code when it hears of that."""
+        """End a task in any status; its worker then hears of it, and stops the code."""
         ending = {"status": Status.CANCELLED.value, "message": message}
         return self._move(pk, models.Q(), **_final_values(ending))
 
     def lose(self, pk: int, died: models.Q, error: str) -> bool:
-        """Let it run again, or end it with an error, if `died` holds of its worker."""
+        """Let a task run again, or end with an error, if its worker has `died`."""
         again = models.Q(rerun=True, deaths__lt=MAX_DEATHS - 1)
         deaths = models.F("deaths") + 1
         ending = {"status": Status.FAILED, "error": error}

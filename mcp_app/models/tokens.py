@@ -83,8 +83,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         return self.filter(digest=digest(token))
 
     def of_families(self, families: Sequence[str]) -> Iterator[AccessToken]:
-        for at in range(0, len(families), TOKEN_BATCH_SIZE):
-            batch = families[at : at + TOKEN_BATCH_SIZE]
+        for start in range(0, len(families), TOKEN_BATCH_SIZE):
+            batch = families[start : start + TOKEN_BATCH_SIZE]
             yield from self.filter(family__in=batch).order_by("pk")
 
     @sensitive_variables("token")
@@ -163,8 +163,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """Store when tokens were used, to the minute; no change is recorded."""
         old = models.Q(used=None) | models.Q(used__lt=now - USED_EACH)
         ordered = sorted(keys)
-        for at in range(0, len(ordered), TOKEN_BATCH_SIZE):
-            rows = self.filter(old, pk__in=ordered[at : at + TOKEN_BATCH_SIZE])
+        for start in range(0, len(ordered), TOKEN_BATCH_SIZE):
+            rows = self.filter(old, pk__in=ordered[start : start + TOKEN_BATCH_SIZE])
             persistently(partial(rows.update, used=now))
 
 
@@ -172,7 +172,7 @@ class AccessToken(CheckedRow):
     """What one program shows to be let in as `user`, no further than this row allows.
 
     `prefix` is how the token begins, `digest` is that of the whole token.  Tokens that
-    replace one another are a `family`: what begins with one goes on with the next.  A
+    replace one another are a `family`: a session goes on when the next one is used.  A
     token is good `everywhere` or at `servers`; if these are deleted, it is good
     nowhere.  It is good only from its `networks` (CIDR form, with spaces between), and
     only for what has one of its `tags`, or for its `tools` (names, with spaces
@@ -251,7 +251,7 @@ class AccessToken(CheckedRow):
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction.
 
-        After a revocation the caller goes on when every process knows of it.
+        After a revocation it returns when every process knows of it.
         """
         using = options.get("using") or router.db_for_write(type(self), instance=self)
         with transaction.atomic(using=using, savepoint=False):
@@ -309,8 +309,8 @@ class AccessToken(CheckedRow):
                     )
 
     def has_ended(self, now: datetime) -> bool:
-        over = self.expires is not None and self.expires <= now
-        return over or self.revoked is not None
+        has_expired = self.expires is not None and self.expires <= now
+        return has_expired or self.revoked is not None
 
     @property
     def principal_key(self) -> str:
@@ -319,7 +319,7 @@ class AccessToken(CheckedRow):
         return Principal(kind=ACCESS_TOKEN, user_id=user, client=self.family).key
 
     def revoke(self) -> None:
-        """Let nobody in by it any more; a revoked token keeps its time."""
+        """Let nobody in by it any more; the time of an earlier revocation stays."""
         if self.revoked is None:
             self.revoked = timezone.now()
             self.save(update_fields=["revoked"])
@@ -367,8 +367,8 @@ class AccessToken(CheckedRow):
 # Connected apps: what a person allowed a program, and the keys that it was given.
 #
 # A connected app is a row of `AccessToken`, which says what it may and when it ends.
-# Here is what that row lacks: which program it is, its code and its refresh token, and
-# the keys (access tokens of OAuth) that lead to it.
+# These models have what that row lacks: which program it is, its code and its refresh
+# token, and the keys (access tokens of OAuth) that lead to it.
 
 CHALLENGE_LENGTH: Final = 43
 """Characters of a challenge of PKCE (RFC 7636, S256)."""
@@ -447,7 +447,7 @@ class IssuedToken(models.Model):
 
 
 class UsedAssertion(models.Model):
-    """An assertion whose `jti` was used, until it `expires` (RFC 7523, section 3)."""
+    """An assertion whose id (`jti`) was used, until it `expires` (RFC 7523 §3)."""
 
     digest = DigestField(primary_key=True)
     expires = models.DateTimeField(db_index=True)

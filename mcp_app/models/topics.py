@@ -1,4 +1,4 @@
-"""What changed, and at which number: change rows, folded.
+"""For each thing that changed, the number of its last change; made of change rows.
 
 A number is drawn from one counter row, which is locked until its commit: the order of
 numbers is the order of commits, and no number is used twice.
@@ -17,6 +17,7 @@ COUNTER = "changes"
 
 class CounterQuerySet(models.QuerySet["Counter"]):
     def draw(self) -> int:
+        """Return the next number; the row stays locked until the commit."""
         if not self._increment_counter():
             # Somebody has emptied the table.
             self.get_or_create(name=COUNTER)

@@ -89,7 +89,7 @@ def _is_in_transaction() -> bool:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether the database rolled back because of a conflict; repeat it then."""
+    """Whether the database rolled back for a conflict: the transaction is repeated."""
     state = getattr(error.__cause__, "sqlstate", None)
     return error.args[:1] == (INNODB_DEADLOCK,) or state in POSTGRESQL_CONFLICTS
 

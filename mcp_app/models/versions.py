@@ -107,7 +107,7 @@ class ContentHashField(DigestField):
     """The hash of what would be published now."""
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
-        # The models that migrations see have columns alone.
+        # In migrations, models have only columns, and none of our methods.
         if isinstance(model_instance, PublishedRow):
             setattr(model_instance, self.attname, model_instance.working_hash())
         return str(getattr(model_instance, self.attname))
@@ -133,6 +133,7 @@ class PublishedRows(WatchedRows[Row]):
             keys = list(self.values_list("pk", flat=True))
             count = super().update(**values)
             rows = self.model._default_manager.using(self.db)
+            # The hash alone is no change of the row, so the plain `update` sets it.
             plain = models.QuerySet[Row](self.model, using=self.db)
             for batch in _row_batches(keys):
                 for row in rows.filter(pk__in=batch):
@@ -208,6 +209,7 @@ class PublishedRows(WatchedRows[Row]):
             self._store_pointers(unpublished)
 
     def _lock_served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
+        """Lock rows; return the published versions, by the keys of rows with one."""
         pointers: dict[Any, int | None] = {}
         for keys in _row_batches(sorted(row.pk for row in rows)):
             locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=keys)

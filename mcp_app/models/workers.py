@@ -92,17 +92,17 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
 
     def aged(self) -> list[tuple[str, int, bool]]:
         """Return key and `seen_ms`, and whether it is dead by the database's clock."""
-        old = models.Case(
+        is_dead = models.Case(
             models.When(seen_ms__lt=NowMilliseconds() - LIVE_MS, then=True),
             default=False,
             output_field=models.BooleanField(),
         )
-        return list(self.values_list("pk", "seen_ms", old))
+        return list(self.values_list("pk", "seen_ms", is_dead))
 
     def exchange_demand(self, worker_id: str, demand: str) -> list[str]:
-        """Store the demand at a process; return those of the others, as texts.
+        """Store how often persons call at a process; return what others have stored.
 
-        By the database's clock each is a few seconds old at most.
+        By the database's clock each text is a few seconds old at most.
         """
         self.filter(pk=worker_id).update(demand=demand, demand_ms=NowMilliseconds())
         rows = self.exclude(pk=worker_id).exclude(demand="")
