@@ -1,7 +1,7 @@
-"""The fields of a call as the audit takes it; a column of the call log begins here.
+"""The fields of a call for the audit; a new column of the call log is added here first.
 
-The audit takes plain tuples with these fields, in this order: to make named ones would
-cost each call 4 % more.
+The audit takes plain tuples with these fields, in this order: named tuples would cost
+each call 4 % more.
 
 The model `Call` has a column for each field of `Circumstances` but the last, and for
 each of `COLUMNS`; what is measured of a call is in `Call.OWN`, too.

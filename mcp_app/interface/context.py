@@ -1,4 +1,4 @@
-"""The Context of a call: one definition with an async and a blocking face.
+"""The Context of a call: one for async functions, and the same for blocking ones.
 
 A function that annotates a parameter with `Context` (async) or `SyncContext` (sync)
 gets it; the members are the same, and the same in both eras.
@@ -63,7 +63,7 @@ class Queued:
 
 
 class _Common(ABC):
-    """What never waits, and is the same on both faces."""
+    """The members that never wait: the same for async and for blocking functions."""
 
     principal: Principal
     client: Client

@@ -36,7 +36,7 @@ EMPTY_SCHEMA: JsonObject = {"type": "object", "properties": {}}
 class ToolHints:
     """The protocol's tool annotations; None leaves the protocol's default.
 
-    Read-only and idempotent calls are not logged and may be repeated.
+    Calls of read-only and idempotent tools may run twice: no row guards against it.
     """
 
     read_only: bool | None = None
@@ -250,7 +250,7 @@ def _members_reader(kind: Any) -> TypeAdapter[list[Any]]:
 
 
 def _read_members(kind: Any, noun: str, value: object, depth: int = 0) -> list[Any]:
-    """Read a list of dataclasses; errors leave out `depth` steps of a place."""
+    """Read a list of dataclasses; paths in errors lack their first `depth` steps."""
     if not isinstance(value, list):
         raise ValueError(f"The {noun}s are not a JSON list.")
     try:
@@ -284,21 +284,22 @@ def icons_from_json(value: object) -> tuple[Icon, ...]:
 
 def annotations_from_json(value: object) -> Annotations:
     """Read the annotations of a resource or a block; ValueError says what is wrong."""
-    read: Annotations
-    (read,) = _read_members(Annotations, "annotation", [value], depth=1)
-    if read.priority is not None and not 0 <= read.priority <= 1:
+    parsed: Annotations
+    (parsed,) = _read_members(Annotations, "annotation", [value], depth=1)
+    if parsed.priority is not None and not 0 <= parsed.priority <= 1:
         raise ValueError(
-            f"The priority is {read.priority}; it must be a number from 0 to 1."
+            f"The priority is {parsed.priority}; it must be a number from 0 to 1."
         )
-    modified = read.last_modified or None
+    modified = parsed.last_modified or None
     try:
+        # If there is no time, any right one is checked in its place.
         datetime.fromisoformat(modified or "2026-01-31")
     except ValueError:
         raise ValueError(
             f"lastModified is “{modified}”; it must be a time of ISO 8601, for example "
             "2026-01-31T12:00:00Z."
         ) from None
-    return replace(read, last_modified=modified)
+    return replace(parsed, last_modified=modified)
 
 
 def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:

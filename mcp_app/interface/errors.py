@@ -50,7 +50,7 @@ class ClientCannot(Exception):
 
 
 class ClientRefused(ToolError):
-    """The client answered a question with an error, or with what does not fit."""
+    """The client answered a question with an error, or with a value that is wrong."""
 
 
 class TooManyQuestions(ToolError):
@@ -98,7 +98,7 @@ def is_installed(module: str) -> bool:
 
 
 def with_remedy(sentence: str, error: BaseException | None) -> str:
-    """Return a sentence, which has no full stop yet, with the line that installs it.
+    """Return a sentence, given without its full stop, and how to install the package.
 
     The sentence stays the same if no extra brings what is missing.
     """

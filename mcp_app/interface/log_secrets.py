@@ -20,7 +20,7 @@ from mcp_app.protocol import jsonrpc
 
 BLOT: Final = "•••"
 WARN_EVERY: Final = 60.0
-"""Seconds."""
+"""Seconds from one warning to the next."""
 
 logger = logging.getLogger("mcp_app.server")
 
@@ -59,6 +59,7 @@ MESSAGES: Final = whole_words(f"{_SURE}|{_LOGGED}")
 CALLS: Final = whole_words(f"{_SURE}|{_LOGGED}{_OF_CALLS}", "|^(?:auth|code)$")
 """Names of secrets in calls of other sites."""
 _NUMBER: Final = re.compile(r"(?:token|key|session|cookie)s(?:_|$)|count")
+"""Names that mean a count if their value is a number."""
 # The word after `Bearer` or `Basic` is a secret at the beginning of a text; within one
 # it must look like one, or every sentence about basic authentication would lose a word.
 _SECRET_TEXT: Final = re.compile(
@@ -136,6 +137,8 @@ def hide_members(value: object) -> object:
 
 
 class _Search:
+    """One walk through data, which replaces secrets and counts them."""
+
     def __init__(
         self, names: Collection[str] = (), among: re.Pattern[str] = MESSAGES
     ) -> None:
@@ -171,4 +174,4 @@ class _Search:
 
 
 log_secrets = LogSecrets()
-"""One for this OS process: `mcp_app.log` also works in one that does not serve."""
+"""It serves this OS process, also if that answers no clients: `mcp_app.log` uses it."""

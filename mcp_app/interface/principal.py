@@ -1,4 +1,4 @@
-"""Who is asking."""
+"""Who is asking: the user and the client behind a request, and what they may."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Scope:
 
     def lacks_change(self, definition: Definition) -> bool:
         """Whether a definition is hidden only because it changes something."""
-        whole = replace(self, read_only=False)
-        return whole.includes(definition) and not self.includes(definition)
+        with_changes = replace(self, read_only=False)
+        return with_changes.includes(definition) and not self.includes(definition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +61,8 @@ class Principal:
     is the token's family, "session", the path of a class of Django REST framework, the
     name of an issuer's entry with that of its client, "stdio", in the console the name
     of who tries, or what a site's callable says.  A callable cannot say one of
-    `RESERVED_KINDS`.  `permissions` of None asks Django for the user's; a set stands
-    for itself.  `scope` of None lets them all be used.
+    `RESERVED_KINDS`.  If `permissions` is None, those that Django has for the user
+    count; a set replaces these.  If `scope` is None, it limits nothing.
     """
 
     ANONYMOUS: ClassVar[Principal]
@@ -78,9 +78,9 @@ class Principal:
     """What binds sessions, streams, request state and cursors to their owner."""
     anonymous: bool = field(init=False, repr=False)
     person: str = field(init=False, repr=False)
-    """Whose call rates hold: the user's, else its own; "" if it is anonymous."""
+    """Who is counted for call rates: the user, else this principal; "" if anonymous."""
     owner: str = field(init=False, repr=False)
-    """The key of the owner of what is open; "" if it is anonymous."""
+    """The key by which running calls are counted; "" if it is anonymous."""
 
     def __post_init__(self) -> None:
         if self.permissions is not None:
@@ -93,6 +93,7 @@ class Principal:
         object.__setattr__(self, "key", key)
         nobody = self.kind == ANONYMOUS or (self.kind == CONSOLE and not self.user_id)
         object.__setattr__(self, "anonymous", nobody)
+        # The first letter tells a user's key from that of a principal without a user.
         person = f"u{self.user_id}" if self.user_id else f"p{key}"
         object.__setattr__(self, "person", "" if nobody else person)
         object.__setattr__(self, "owner", "" if nobody else key)
@@ -107,8 +108,8 @@ def parts_of_key(key: str) -> tuple[str, str, str]:
 
     Each is "" if the key has none.
     """
-    kind, _, rest = key.partition(_SEPARATOR)
-    user, _, client = rest.partition(_SEPARATOR)
+    kind, _, user_and_client = key.partition(_SEPARATOR)
+    user, _, client = user_and_client.partition(_SEPARATOR)
     return kind, user, client
 
 
@@ -129,9 +130,9 @@ class AuthenticationRequest:
     server: str
     method: str = "POST"
     peer: str = ""
-    """The address that has the connection, a proxy's where one stands in front."""
+    """The address at the other end of the connection: a proxy's if one is in front."""
     scheme: str = "http"
-    """That of the connection; a proxy in front may have had another."""
+    """The scheme of the connection; the client may use another one to a proxy."""
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -140,9 +141,9 @@ class AuthenticationFailed(Exception):
 
 
 class AuthenticationUnavailable(Exception):
-    """What would know is away: 503 with Retry-After, because 401 would say "wrong".
+    """The credentials cannot be checked now: 503, because 401 would say "wrong".
 
-    `retry_after` is in seconds.
+    `retry_after`, for the header Retry-After, is in seconds.
     """
 
     def __init__(self, message: str = "", *, retry_after: int = 5) -> None:
@@ -160,8 +161,8 @@ class AccessRequest:
 
     `user` is the active Django user behind the principal, a fresh row, or None.
     `arguments` are those of a call, as they fit the schema, or the variables of a
-    template; None where lists are made: there nothing is called yet.  `name` is what is
-    called, "" in lists.
+    template; None if a list is made, because nothing is called yet.  `name` is what is
+    called, "" for a list.
     """
 
     principal: Principal
@@ -190,7 +191,7 @@ Judge: TypeAlias = Callable[[AccessRequest], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A function of the site that decides who may; it blocks, so it runs in a thread.
+    """A function of the site that decides who has access; it may block, in a thread.
 
     A rule that looks at `arguments` is asked at each call, too.
     """
@@ -218,3 +219,4 @@ class Rights:
 
 
 NOTHING = Rights()
+"""The rights of a principal who meets no demands."""

@@ -183,6 +183,7 @@ def one_line(text: str, limit: int) -> str:
     For texts that must be kept in any case; `text_problem` refuses them instead.
     """
     line = _without_hidden(text)
+    # The cut may put a joiner beside ASCII, where it counts as hidden.
     return line if len(line) <= limit else _without_hidden(f"{line[: limit - 1]}…")
 
 
@@ -204,7 +205,7 @@ def _length_problem(what: str, text: str, limit: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRequirements:
-    """Everything here has to hold.
+    """What a caller must have or meet; all of it has to hold.
 
     `permissions` are Django's ("shop.view_order"); of each set in `groups` the user is
     in one group at least, or is a superuser; `rules` are the keys of functions in code.
