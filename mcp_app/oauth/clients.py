@@ -73,6 +73,8 @@ class Busy(NoDocument):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """When a document was `read`, and `until` when it is not fetched again."""
+
     document: clients.ClientDocument | None
     """None if the last fetch failed and no document was read before."""
     read: float
@@ -139,6 +141,7 @@ class Documents:
         with self._lock:
             self._stored.pop(url, None)
             if len(self._stored) >= MAX_STORED_DOCUMENTS:
+                # The first entry was stored before all others.
                 del self._stored[next(iter(self._stored))]
             self._stored[url] = stored
 
@@ -176,7 +179,7 @@ REFRESH: Final = "refresh_token"
 
 
 class Refusal(Exception):
-    """A page that a person sees instead of the question.
+    """A page that a person sees instead of the consent page.
 
     `link` leads back to the program; it is "" if its address is unknown.
     """
@@ -244,6 +247,7 @@ def _find_program(
                 % {"url": visible(client_id), "setting": 'MCP["OAUTH"]["documents"]'}
             ) from None
         except OAuthError as error:
+            # Of https://host/path, the third part is the host.
             raise Refusal(
                 _(
                     "%(host)s did not say who this program is. Try again in a minute."

@@ -49,7 +49,7 @@ from mcp_app.protocol.oauth.addresses import is_on_own_computer, with_answer
 LASTS_S: Final = 600
 """A page that is older is refused."""
 MAX_SEALED_LENGTH: Final = 160 * 1024
-"""Twice the longest request, if JSON writes each character as six."""
+"""Enough for the longest request twice, even if JSON writes each character as six."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ class Question:
     """A request that was checked; the page sends it back with the person's answer.
 
     `query` is that of the request's address, for a person who signs in as another user.
+    `once` is random: by it the page can be used only once.
     """
 
     client: Client
@@ -106,7 +107,7 @@ def program_words(client: Client) -> dict[str, str]:
     `place` is the proved host that gets the answer, or a program on this computer.
     """
     is_local = is_on_own_computer(client.redirect_uri)
-    host = _("a program on this computer") if is_local else client.redirect_host
+    place = _("a program on this computer") if is_local else client.redirect_host
     claim = _("“%(name)s”, says %(host)s")
     if not client.host:
         claim = _("It calls itself “%(name)s”. Nobody has checked that.")
@@ -122,7 +123,7 @@ def program_words(client: Client) -> dict[str, str]:
             " whoever asks for it wants to sign in as you."
         )
     goes_to = client.redirect_host or client.redirect_uri.partition(":")[0] + ":"
-    return {"place": host, "claim": claim, "goes_to": goes_to, "warning": warning}
+    return {"place": place, "claim": claim, "goes_to": goes_to, "warning": warning}
 
 
 # -- consent views ---------------------------------------------------------------------
@@ -229,7 +230,7 @@ def _grant_access(
     if form.cleaned_data.get("end_others"):
         connections = connected_apps.connections_of(user, question.client.client_id)
         # If the page is sent twice, the app that it made is not ended.
-        tokens = [x.token for x in connections if x.token.made_with != page_id]
+        tokens = [each.token for each in connections if each.token.made_with != page_id]
         connected_apps.end_connected_apps(user, tokens)
     return _answer_program(request, question, {"code": code}, issuer)
 
@@ -342,8 +343,8 @@ def _answer_program(
 def _answer_address(
     client: Client, state: str, issuer: str, answer: dict[str, str]
 ) -> str:
-    whole = {**answer, **({"state": state} if state else {}), "iss": issuer}
-    return with_answer(client.redirect_uri, whole)
+    parameters = {**answer, **({"state": state} if state else {}), "iss": issuer}
+    return with_answer(client.redirect_uri, parameters)
 
 
 def _refusal_page(request: HttpRequest, refusal: Refusal) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""What the endpoints for programs share: no cookies, any origin, RFC 6749 errors."""
+"""Endpoints for programs: metadata, registration, tokens.  They read no cookies."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def for_programs(
 
         hidden = sensitive_post_parameters()(answer_program)
         open_to_all = csrf_exempt(login_not_required(hidden))
-        served_alone: Serve = transaction.non_atomic_requests(open_to_all)
-        return served_alone
+        without_transaction: Serve = transaction.non_atomic_requests(open_to_all)
+        return without_transaction
 
     return decorate_view
 
@@ -261,7 +261,7 @@ def register_program(request: HttpRequest) -> JsonObject:
 
 @for_programs("POST")
 def issue_token(request: HttpRequest) -> JsonObject:
-    """Exchange a code, a refresh token or an access token (RFC 6749, section 3.2)."""
+    """Give tokens for a code, a refresh token, a secret or an assertion (RFC 6749)."""
     issuer = issuer_of(request)
     form = _read_request_form(request)
     credentials = requests.client_of(form, request.headers.get("Authorization"))
@@ -287,24 +287,24 @@ def _exchange_assertion(
     grant: requests.AssertionGrant,
     issuer: str,
 ) -> JsonObject:
-    """Return a key for an ID-JAG; the reason of a refusal is logged."""
+    """Return an access token for an assertion of a company (ID-JAG); log a refusal."""
     if not resources.oauth_settings().issuers:
         message = "No company lets people in here."
         raise requests.OAuthError("unsupported_grant_type", message)
-    from mcp_app.auth import companies  # noqa: PLC0415 - without any nobody pays
+    from mcp_app.auth import companies  # noqa: PLC0415 - only for sites with companies
 
     client_id, usable = credentials.client_id, companies.read_entries()[0]
     proved = [each for each in usable if each.admits_client(credentials)]
     if not proved:
-        is_id = any(client_id in each.secrets for each in usable)
+        is_known_id = any(client_id in each.secrets for each in usable)
         # A right secret is always accepted, so wrong ones cannot lock others out.
-        if is_id and not wrong_proofs.count_attempt(client_id, time.monotonic()):
+        if is_known_id and not wrong_proofs.count_attempt(client_id, time.monotonic()):
             raise requests.OAuthError("slow_down", "Too many wrong ones.", status=429)
         message = "The client id or its secret is wrong."
         raise requests.OAuthError("invalid_client", message, status=401)
-    parts = grant.assertion, proved, client_id, issuer
+    arguments = grant.assertion, proved, client_id, issuer
     try:
-        verified = run_on_loop(request, partial(companies.verify_grant, *parts))
+        verified = run_on_loop(request, partial(companies.verify_grant, *arguments))
         return companies.answer_grant(*verified, grant, issuer)
     except AuthenticationUnavailable:
         message = "The issuer of the assertion is away. Try again."
