@@ -90,7 +90,7 @@ def value_schema(field: OpenField, lookup: str) -> JsonObject:
         return dict(_FIXED[lookup])
     one = _schema_of_one(field, exact=lookup in ("exact", "in"))
     if lookup in (RANGE, *ENDS) and field.kind is FieldKind.DATETIME:
-        one = {"type": "string", "examples": [*_ENDS]}
+        one = {"type": "string", "examples": [*_END_EXAMPLES]}
     if lookup == RANGE:
         end = {**one, "type": [one["type"], "null"]}
         return {"type": "array", "items": end, "minItems": 2, "maxItems": 2}
@@ -149,7 +149,7 @@ _FORMATS: Final[Mapping[type[Any], str]] = {
 }
 
 
-_ENDS: Final = (EXAMPLES["date"], NAIVE)
+_END_EXAMPLES: Final = (EXAMPLES["date"], NAIVE)
 """Examples of the ends of a range: a day, and a moment."""
 
 
@@ -165,9 +165,11 @@ def clean_value(field: OpenField, lookup: str, value: object) -> Value:
     if lookup in _FIXED:
         return value
     if isinstance(value, list):
-        one = {RANGE: "from", "in": "exact", "iin": "iexact"}[lookup]
+        exact = {"in": "exact", "iin": "iexact"}
+        lookups = ENDS if lookup == RANGE else (exact[lookup],) * len(value)
         return [
-            None if each is None else clean_value(field, one, each) for each in value
+            None if each is None else clean_value(field, one, each)
+            for one, each in zip(lookups, value, strict=True)
         ]
     if lookup == WORDS:
         return _valid_words(value)
@@ -183,16 +185,20 @@ def _clean_end(text: str, *, is_last: bool) -> Value:
 
     The text is a day or a moment in ISO 8601.
     """
-    # A date has ten characters: a longer text has a time, too.
-    step = datetime.resolution if text[10:] else timedelta(days=1)
     try:
-        moment = site_time(datetime.fromisoformat(text) + is_last * step)
+        moment = datetime.fromisoformat(text)
+        if is_last:
+            # A date has ten characters: a longer text has a time, too.
+            moment += datetime.resolution if text[10:] else timedelta(days=1)
+        moment = site_time(moment)
         if timezone.is_aware(moment):
+            # This raises if UTC, in which databases store it, cannot hold it.
             moment.astimezone(UTC)
     except OverflowError:
         raise Unfit(_OUT_OF_TIME % text) from None
     except ValueError:
-        raise Unfit(f"Write a day or a moment, such as {' or '.join(_ENDS)}.") from None
+        examples = " or ".join(_END_EXAMPLES)
+        raise Unfit(f"Write a day or a moment, such as {examples}.") from None
     return moment
 
 

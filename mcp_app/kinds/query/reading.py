@@ -26,6 +26,7 @@ from mcp_app.kinds.query.comparisons import (
     SEVERAL,
     Unfit,
     comparisons_of,
+    is_reversed,
 )
 from mcp_app.kinds.query.config import (
     CURSOR,
@@ -479,7 +480,8 @@ def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
         fitting = query_filter.value_for_column(value)
     except Unfit as error:
         raise KindError(f"{prefix}: {error}", place=what) from None
-    if query_filter.lookup == RANGE and None not in fitting and fitting[0] > fitting[1]:
+    is_range = query_filter.lookup == RANGE and None not in fitting
+    if is_range and is_reversed(query_filter.field, *fitting):
         raise KindError(f"{prefix}: its beginning is after its end.", place=what)
     return fitting
 

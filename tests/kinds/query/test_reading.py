@@ -87,6 +87,8 @@ def test_a_range_is_two_filters() -> None:
     assert (first.value, last.value) == (date(2026, 11, 1), date(2026, 11, 30))
     [only] = shop.query(_asked(**due, value=[None, days[1]])).filters
     assert (only.lookup, only.value) == ("to", date(2026, 11, 30))
+    within_a_day = ["2026-11-02 10:00", "2026-11-02"]
+    assert shop.query(_asked("created", "range", value=within_a_day)).filters
 
 
 def test_what_is_demanded() -> None:
@@ -202,6 +204,7 @@ def _group(**changes: Any) -> Any:
         (_asked("state", "in", value=["open", None]), "one use “isempty”."),
         (_asked("due", "range", value=[None, None]), "A range needs a beginning"),
         (_asked("total", "range", value=[10, 9]), "its beginning is after its end"),
+        (_asked("created", "range", value=["20261103", "20261102"]), "after its end"),
         (_asked("due", "range", value="2026-11-01"), "The value of “due” does not fit"),
         (_asked("due", "range", parameter="a", exclude=True), "A range cannot be ex"),
         (_asked("customer", "iexact", value="a"), "For a relation to one there is: in"),
