@@ -51,8 +51,8 @@ __all__ = [
     "ToolDefinition",
     "complete_definition",
     "completers_of",
-    "findings",
-    "problems",
+    "findings_with_kind",
+    "serving_problems",
     "usable_kinds",
 ]
 
