@@ -86,10 +86,10 @@ def _filled_path(call: HttpCall, values: Values) -> str:
                 f"The value of {name}, which is part of the path, is empty."
             )
         # The value must not change the number of segments, however servers decode it.
-        before = map(len, readings_of("".join(pieces)))
+        before = [len(segments) for segments in readings_of("".join(pieces))]
         pieces[2 * index + 1] = value
-        after = map(len, readings_of("".join(pieces)))
-        if not several and [*before] != [*after]:
+        after = [len(segments) for segments in readings_of("".join(pieces))]
+        if not several and before != after:
             raise Forbidden(
                 f"The value of {name} must be one segment of the path, such as 17 or"
                 " a.txt: no slash and no backslash, not even as %2F or %5C."
@@ -317,8 +317,8 @@ def _select_result(call: HttpCall, value: object) -> object:
     rows = value[: call.limit] if isinstance(value, list) else [value]
     entries, notes = [_pick_members(call, row) for row in rows], []
     if call.keep and any(rows) and not any(entries):
-        entries = rows
-        notes.append(f"Nothing is there of {', '.join(call.keep)}: this is all.")
+        entries, names = rows, ", ".join(call.keep)
+        notes.append(f"None of {names} is there, so no member is left out.")
     if isinstance(value, list) and len(rows) < len(value):
         notes.append(f"These are the first {len(rows)} of {len(value)}.")
     result = entries if isinstance(value, list) else entries[0]
@@ -381,7 +381,8 @@ def refusal_error(
     by_caller = status // 100 == CLIENT_ERROR and status not in _NOT_CALLERS
     outcome = Outcome.TOOL_ERROR if by_caller else Outcome.OTHER_SITE
     message = message.rstrip()
-    return ExternalError(message, outcome, "" if by_caller else f"{status}: {message}")
+    detail = "" if by_caller else f"{status}: {message}"
+    return ExternalError(message, outcome, detail=detail)
 
 
 CLIENT_ERROR: Final = 4
