@@ -252,7 +252,7 @@ def _compare_operation(
         return ComparedOperation(operation, Standing.GONE)
     base = Offer.from_json(parse_json(operation.base))
     # Of too many parameters, only those that the tool was made with are compared.
-    if len(offer.pairs) > MAX_PAIRS:
+    if len(offer.pair_names) > MAX_PAIRS:
         offer = offer.with_parameters(base.input_schema["properties"])
     if _is_same_text(jsonrpc.write(offer.to_json()).decode(), operation.base):
         return ComparedOperation(operation, Standing.SAME)

@@ -124,7 +124,7 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
 
 
 def _check_parameters(offers: Sequence[Offer], chosen: Sequence[str]) -> None:
-    names = dict.fromkeys(name for offer in offers for name in offer.pairs if name)
+    names = dict.fromkeys(name for each in offers for name in each.pair_names if name)
     for each in chosen:
         if argument_name(each) not in names:
             message = f"parameters names {each!r}. There is {', '.join(names)}."

@@ -340,7 +340,7 @@ def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
         "tokens": size // 4,
         "changes": hint_words(ToolHints(**offer.hints)),
         "can_be_made": can_be_made,
-        "choices": offer.choices if len(offer.pairs) > MAX_PAIRS else (),
+        "choices": offer.choices if len(offer.pair_names) > MAX_PAIRS else (),
     }
 
 

@@ -33,8 +33,8 @@ from mcp_app.protocol.yaml_scalars import plain_scalar
 class Offer:
     """An operation, or a tool of another server; with a `bar` it cannot become a tool.
 
-    `key` is the method and path of the document, with a mark if it is cut, or the name
-    of the tool; `remarks` say what is left out.
+    `key` is the method and the path of the operation, or the name of the tool; a key
+    that is too long is cut and ends with “…”.  `remarks` say what is left out.
     """
 
     key: str
@@ -64,16 +64,16 @@ class Offer:
         return self.key.partition(" ")[2]
 
     @property
-    def pairs(self) -> Sequence[str]:
-        """Parameters of its address and headers; "" if the value is fixed."""
+    def pair_names(self) -> Sequence[str]:
+        """Names of parameters of its address and headers; "" if the value is fixed."""
         pairs = (*self.config.get("query", ()), *self.config.get("headers", ()))
         return [only_name(pair["value"]) for pair in pairs]
 
     @property
     def choices(self) -> Sequence[str]:
-        """The optional parameters of `pairs`."""
+        """The optional parameters of `pair_names`."""
         required = self.input_schema.get("required", ())
-        return [pair for pair in self.pairs if pair and pair not in required]
+        return [name for name in self.pair_names if name and name not in required]
 
     def with_parameters(self, chosen: Collection[str] | None = None) -> Offer:
         """Return the offer with its required and the chosen optional parameters.
@@ -83,7 +83,8 @@ class Offer:
         remarks, choices, limit = self.remarks, self.choices, MAX_PAIRS
         if chosen is None:
             # Required and fixed parameters take a part of the limit.
-            chosen = choices[: max(0, limit + len(choices) - len(self.pairs))]
+            others = len(self.pair_names) - len(choices)
+            chosen = choices[: max(0, limit - others)]
             if names := ", ".join(choices[len(chosen) :]):
                 message = _(
                     "%(names)s are left out: it has more than %(most)d parameters"
@@ -176,7 +177,7 @@ def split_path(path: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def is_same_server(url: str, site: Site, *, any_host: bool) -> bool:
-    """Whether calls of a site go to the server with this URL; True if unknown."""
+    """Whether calls go to this URL, on any host if `any_host`; True if unknown."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -203,8 +204,8 @@ MOST_NODES: Final = 2_000_000
 DEEPEST: Final = 64
 MAX_DIRECTIVES: Final = 10
 """Lines before a YAML document; its parser takes quadratic time for them."""
-TEXT_OF_A_NODE: Final = 16
-"""Bytes of a text that count as one more value: aliases repeat texts, too."""
+TEXT_BYTES_PER_VALUE: Final = 16
+"""So many bytes of a text count as one more value, because aliases repeat texts."""
 VERSIONS: Final = re.compile(r"3\.[012](\..*)?")
 
 
@@ -310,7 +311,7 @@ def _check_directives(content: bytes) -> None:
 
 @dataclass
 class _Open:
-    """A container that is being read; `key` is that of its next value."""
+    """A container that is being read; `key` is that of its next value, None before."""
 
     value: Any
     anchor: str | None
@@ -338,15 +339,15 @@ class _Builder:
         self._store_value(done.value, done.size, done.anchor)
 
     def add_scalar(self, event: Any) -> None:
-        above = self._stack[-1] if self._stack else None
-        is_key = above is not None and isinstance(above.value, dict) and not above.key
+        top = self._stack[-1] if self._stack else None
+        is_key = top is not None and isinstance(top.value, dict) and top.key is None
         # Only a scalar without style is converted: "" (C parser), None (Python parser).
         if is_key or not (event.implicit[0] and not event.style):
             value: object = event.value
         else:
             value = plain_scalar(event.value)
         # This raises UnicodeError for a lone surrogate.
-        size = 1 + len(event.value.encode()) // TEXT_OF_A_NODE
+        size = 1 + len(event.value.encode()) // TEXT_BYTES_PER_VALUE
         self._store_value(value, size, event.anchor)
 
     def resolve_alias(self, event: Any) -> None:
@@ -372,11 +373,10 @@ class _Builder:
         if isinstance(above.value, list):
             above.value.append(value)
         elif above.key is not None:
-            above.value[above.key.removeprefix("k")] = value
+            above.value[above.key] = value
             above.key = None
         elif isinstance(value, str):
-            # The prefix keeps an empty key apart from a missing one.
-            above.key = f"k{value}"
+            above.key = value
         else:
             raise DocumentError(_("The document has a key that is no text."))
 
