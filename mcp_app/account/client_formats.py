@@ -136,14 +136,15 @@ def _with_member(text: str, start: int, name: str, value: Value) -> str:
         space, after = last.space, text[last.value_end :]
         before = f"{text[: last.value_end]},{space or ' '}"
     else:
-        line = text[:start].rpartition("\n")[2]
-        outer_indent = line[: len(line) - len(line.lstrip())]
-        newline = "\r\n" if "\r\n" in text else "\n"
-        newline = newline if indent is not None else ""
+        newline = outer_indent = ""
+        if indent is not None:
+            newline = "\r\n" if "\r\n" in text else "\n"
+            line = text[:start].rpartition("\n")[2]
+            outer_indent = line[: len(line) - len(line.lstrip())]
         space = f"{newline}{outer_indent}{indent or ''}"
         end = text.index("}", start)
         before = f"{text[: start + 1]}{space}"
-        after = f"{newline}{outer_indent if newline else ''}{text[end:]}"
+        after = f"{newline}{outer_indent}{text[end:]}"
     written = json.dumps(name, ensure_ascii=False)
     return f"{before}{written}: {_spread_json(value, space, indent)}{after}"
 
@@ -291,7 +292,7 @@ class JsonClient(ClientProgram):
         Raises `NotMerged` if it is no JSON object, or has comments.
         """
         merged = merge_member(text, self.root, name, entry)
-        # The header names the question only if the client asks for the token.
+        # Only if the client asks for a token, there are headers with the question's id.
         if token_question(name)["id"] in json.dumps(entry.get("headers")):
             return merge_item(merged, "inputs", token_question(name))
         return merged

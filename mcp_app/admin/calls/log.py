@@ -144,8 +144,9 @@ def calls_page(
     """Render the calls that match a filter; an error number opens its newest call."""
     number = filters.q.lower().replace("-", "").replace(" ", "")
     if ERROR_NUMBER.fullmatch(number):
-        for call in Call.objects.page(CallQuery(0, ways=[("failure", "=", number)]), 1):
-            page = reverse("admin:mcp_app_call_change", args=[call.pk])
+        query = CallQuery(start_ms=0, ways=[("failure", "=", number)])
+        if calls := Call.objects.page(query, limit=1):
+            page = reverse("admin:mcp_app_call_change", args=[calls[0].pk])
             return HttpResponseRedirect(page)
     for problem in filters.problems:
         messages.warning(request, problem, fail_silently=True)
@@ -168,12 +169,12 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
     query = _search_query(request, filters)
     calls, newer, older = _read_page(filters, query)
     totals = call_figures(filters) if filters.is_countable else None
-    # Without counters, the first page shows the number of rows.  A page that searched
-    # rows and is not full says how far back it looked.  A page behind the link “Newer”
-    # needs neither: it is certain that older calls follow.
+    # Without counters, the first page shows the number of rows.
     has_count = not (totals or filters.older)
+    # A page that searched rows and is not full says how far back it looked.
     needs_count = has_count or (query.rest and not older)
     row_count = None
+    # Behind the link “Newer” a page needs neither: older calls certainly follow.
     if needs_count and not filters.newer:
         row_count = Call.objects.looked_for(query, filters.older)
     back_to = row_count and row_count.back_to
@@ -184,7 +185,7 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
         "older_url": older and filters.query_string(older=older),
         "figures": totals,
         "cards": totals and totals.calls and _figure_cards(filters, totals),
-        # With counters, show no count: they lack the runs of "Try it".
+        # Counters lack the runs of "Try it", so a count of rows would differ from them.
         "count": _count_sentence(row_count) if has_count else "",
         "back_to": back_to and stored_time(back_to.time_ms),
         "further_url": back_to and filters.query_string(older=back_to),

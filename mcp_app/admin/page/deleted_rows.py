@@ -30,7 +30,7 @@ class Deleted(Http404):
     """A row was deleted; the message says by whom."""
 
 
-def demand_row(request: HttpRequest, model: type[Model], key: object) -> None:
+def raise_if_deleted(request: HttpRequest, model: type[Model], key: object) -> None:
     """Raise `Deleted` for a row that was not found, if it existed before.
 
     A POST was sent from the page of the row, so the row existed, even if the admin log

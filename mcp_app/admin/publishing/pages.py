@@ -119,9 +119,9 @@ class PublishedAdmin(LockingAdmin[Row]):
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what publishing would change; publish on POST."""
         row = self._find_row(request, object_id)
-        looked_at = request.POST.get("looked_at", "")
-        typed = {"looked_at": looked_at, "note": request.POST.get("note", "")}
-        if done := self._commit_change(request, row, services.publish, **typed):
+        looked_at = request.POST.get("looked_at", "")  # the hash of what was shown
+        options = {"looked_at": looked_at, "note": request.POST.get("note", "")}
+        if done := self._commit_change(request, row, services.publish, **options):
             return done
         context = comparison.publish_context(request, row, mcp)
         button = _("Publish version %(number)d")
@@ -143,12 +143,12 @@ class PublishedAdmin(LockingAdmin[Row]):
         """Show what an old version would change; publish it again on POST."""
         row = self._find_row(request, object_id)
         version = self._find_version(request, row, number)
-        typed = {
+        options = {
             "version": version,
             "note": request.POST.get("note", ""),
             "working_copy": "working_copy" in request.POST,
         }
-        if done := self._commit_change(request, row, services.roll_back, **typed):
+        if done := self._commit_change(request, row, services.roll_back, **options):
             return done
         context = comparison.restoring(request, row, version, mcp)
         numbers = {"old": number, "number": context["next_number"]}
@@ -158,13 +158,13 @@ class PublishedAdmin(LockingAdmin[Row]):
         return self._render_page(request, row, "publish", title, context)
 
     def _commit_change(
-        self, request: HttpRequest, row: Row, act: Callable[..., object], **typed: Any
+        self, request: HttpRequest, row: Row, act: Callable[..., object], **options: Any
     ) -> HttpResponse | None:
         """On POST, call a service; return None to show the page, with any refusal."""
         if request.method != "POST":
             return None
         try:
-            act(author_of(request), row, number=number_of(request), **typed)
+            act(author_of(request), row, number=number_of(request), **options)
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             # If somebody has deleted the row, this raises `Deleted`.
@@ -250,7 +250,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         if not self.has_view_permission(request, row):
             raise PermissionDenied
         if row is None:
-            deleted_rows.demand_row(request, self.model, key)
+            deleted_rows.raise_if_deleted(request, self.model, key)
             raise comparison.missing_error(self.opts.verbose_name)
         return row
 
@@ -260,7 +260,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         """Name the user who deleted the row, if known, instead of Django's message."""
         key = keys.primary_key_of(self.model, object_id)
         try:
-            deleted_rows.demand_row(request, self.model, key)
+            deleted_rows.raise_if_deleted(request, self.model, key)
         except deleted_rows.Deleted as gone:
             return deleted_rows.to_the_list(self, request, str(gone))
         usual = super()._get_obj_does_not_exist_redirect  # type: ignore[misc]
@@ -271,7 +271,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         rows = self.model.rows().select_for_update()
         locked: Row | None = rows.filter(pk=row.pk).first()
         if locked is None:
-            deleted_rows.demand_row(request, self.model, row.pk)
+            deleted_rows.raise_if_deleted(request, self.model, row.pk)
             raise comparison.missing_error(self.opts.verbose_name)
         return locked
 
@@ -282,7 +282,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         if version is None:
             if not self.model.rows().filter(pk=row.pk).exists():
                 # Deleting the row deleted its versions.
-                deleted_rows.demand_row(request, self.model, row.pk)
+                deleted_rows.raise_if_deleted(request, self.model, row.pk)
             raise comparison.missing_error(_("version"))
         return version
 
