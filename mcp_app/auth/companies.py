@@ -114,6 +114,7 @@ def _read_company(name: str, values: Any) -> Company:
         raise Unusable(str(error)) from None
     except ValidationError:
         clients = {}
+    # An empty dict for a client fits `CLIENTS`, too.
     if not clients or not all(clients.values()):
         raise Unusable(
             'needs "clients": for each client id a dict with either "secret", at least'
@@ -146,8 +147,8 @@ async def verify_grant(
     key = await company.keys.find(kid, algorithm)
     claims = signed_claims(assertion, key, algorithm, company.options.issuer)
     check_claims(claims, issuer)
-    is_text = claims["sub"] and isinstance(claims.get("scope", ""), str)
-    if type(claims.get("iat")) not in (int, float) or not is_text:
+    are_texts_valid = claims["sub"] and isinstance(claims.get("scope", ""), str)
+    if type(claims.get("iat")) not in (int, float) or not are_texts_valid:
         raise AuthenticationFailed("Its iat, its sub or its scope is of a wrong form.")
     if claims.get("client_id") != client_id:
         raise AuthenticationFailed("Its client_id is not the client that shows it.")
@@ -185,6 +186,7 @@ def _find_person(company: Company, claims: Mapping[str, Any]) -> Any:
         # The settings vouch for these addresses, unless the issuer denies it.
         claims = {"email_verified": True, **claims}
     user = find_user(company.options, claims)
+    # This raises if the user may not log in.
     principal_of_user(user, kind=ISSUER, client=company.name)
     return user
 
@@ -223,10 +225,11 @@ def _open_connection(
     """Return or make the user's app here; what people narrowed or ended stays so."""
     using = router.db_for_write(AccessToken)
     identity = json.dumps([company.name, client_id, str(user.pk), server.pk])
+    # `made_with` is unique: if two processes make the app at once, one tries again.
     columns = {"user": user, "made_with": uuid5(NAMESPACE_OID, identity)}
     rows = Connection.objects.using(using).filter(issuer=company.name)
-    rows = rows.filter(**{f"token__{name}": each for name, each in columns.items()})
-    connection = next(map(connections.lock, rows), None)
+    unlocked = rows.filter(**{f"token__{k}": v for k, v in columns.items()}).first()
+    connection = None if unlocked is None else connections.lock(unlocked)
     if connection is None:
         name = f"{client_id[:50]} ({company.entry.title or company.name})"
         columns |= {"name": name, "may": company.entry.may}

@@ -72,6 +72,7 @@ def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
     yield DefinitionText("title", str(definition.title))
     yield DefinitionText("description", str(definition.description), lines=True)
     yield from _texts_inside("icons", [icon.to_wire() for icon in definition.icons])
+    # No column has the meta: a finding there is about the whole definition.
     yield from _texts_inside("", definition.meta)
     if isinstance(definition, ToolDefinition):
         yield from _texts_inside("input_schema", definition.input_schema)

@@ -98,25 +98,25 @@ def record_change(using: str, kind: str, ref: str) -> None:
         return
     for entry in transaction.get_connection(using).run_on_commit:
         # The function of an entry is its second item.
-        if isinstance(entry[1], _Elsewhere):
-            entry[1].names[kind, ref] = None
+        if isinstance(entry[1], _ChangesAfterCommit):
+            entry[1].changes[kind, ref] = None
             return
-    written = _Elsewhere(our_alias)
-    written.names[kind, ref] = None
-    transaction.on_commit(written, using=using, robust=True)
+    after_commit = _ChangesAfterCommit(our_alias)
+    after_commit.changes[kind, ref] = None
+    transaction.on_commit(after_commit, using=using, robust=True)
 
 
-class _Elsewhere:
+class _ChangesAfterCommit:
     """The changes of a transaction on another database, each once."""
 
     def __init__(self, using: str) -> None:
         self._using = using
-        self.names: dict[tuple[str, str], None] = {}
+        self.changes: dict[tuple[str, str], None] = {}
 
     def __call__(self) -> None:
         """Write the changes; called after the commit."""
         with transaction.atomic(using=self._using):
-            for kind, ref in self.names:
+            for kind, ref in self.changes:
                 Change.objects.using(self._using).record(kind, ref)
 
 
@@ -143,8 +143,11 @@ def record_notification(what: str, server: str) -> None:
 
 Row = TypeVar("Row", bound=models.Model)
 _BULK_OPTIONS = (
-    *("batch_size", "ignore_conflicts", "update_conflicts"),
-    *("update_fields", "unique_fields"),
+    "batch_size",
+    "ignore_conflicts",
+    "update_conflicts",
+    "update_fields",
+    "unique_fields",
 )
 """What `bulk_create` takes after the rows, in the order of its parameters."""
 
@@ -187,6 +190,7 @@ class WatchedQuerySet(RecordedRows[Row]):
         return created
 
     def _record_change(self, ref: str = ANY) -> None:
+        # `RecordedRows` calls this, without a ref: any row may have changed.
         changed_model(self.model, self._write_alias())
 
 

@@ -142,7 +142,7 @@ class Stream(models.Model):
         indexes = [
             # Only a stream's end changes an indexed column: other appends stay cheap.
             models.Index(fields=["ended_ms", "owner"], name="mcp_stream_end"),
-            # A session of HTTP+SSE may have closed many.
+            # An HTTP+SSE session may have many closed streams; a search skips them.
             models.Index(fields=["session", "state"], name="mcp_stream_state"),
         ]
 

@@ -74,7 +74,7 @@ async def answer_request(
     arguments = None
     try:
         if audit is not None and request.is_large:
-            arguments = await recording.write_arguments(audit, run)
+            arguments = await recording.encode_arguments(audit, run)
         status, encoded, run.ending = await _run_handler(run, handler)
         _check_caller_waits(run)
         body = encoded

@@ -53,7 +53,7 @@ def record_call(
 ) -> None:
     """Log a finished call whose answer has `size` bytes.
 
-    `arguments` is the result of `write_arguments`, if the arguments are many.
+    `arguments` is the result of `encode_arguments`, if the arguments are many.
     """
     took = time.monotonic() - began
     arguments = arguments or _loggable_arguments(audit, run)
@@ -65,7 +65,7 @@ def record_call(
     add((circumstances(run), began, took, size, *arguments, ending))
 
 
-async def write_arguments(audit: CallLog, run: Run) -> LogArguments:
+async def encode_arguments(audit: CallLog, run: Run) -> LogArguments:
     """Return the many arguments of a call as its row has them; a thread does it."""
     return await large_work.run(run.request.owner, _loggable_arguments, audit, run)
 
@@ -83,7 +83,7 @@ def _size_and_digest(
     audit: CallLog, text: bytes, hidden: Collection[str] | None
 ) -> LogArguments:
     """Return arguments as they are, but of long ones only the length and the digest."""
-    # If `hidden` is None, the call log keeps no values.
+    # If `hidden` is None, no value is kept: a short text only waits for its digest.
     if len(text) > (SHORT_ARGUMENTS if hidden is None else VALUES_BYTES):
         return b"", len(text), audit.digest_arguments(text)
     return text, 0, ""

@@ -72,6 +72,7 @@ def _record_of(row: Task) -> TaskRecord:
 def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
     """Insert a task; return why not if it is too large, or if there are too many."""
     size = sum(len(text.encode()) for text in (new.arguments, new.caller, new.state))
+    # A call with a digest needs a person's agreement: the person must read the call.
     limit = MAX_SIZE if new.call_digest is None else MAX_READABLE
     if size > limit:
         return TOO_LARGE.format(size=size, most=limit)
@@ -107,6 +108,7 @@ def _insert_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
 
 def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
     """Return why no task may be added for a person now, "" if one may."""
+    # `rates` also says whether limits of counts apply.
     if new.person and limits.rates:
         of_person = rows.filter(person=new.person)
         ended_tasks = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
@@ -160,7 +162,7 @@ def claim_tasks(
     tools: Sequence[str] | None = None,
     full: Collection[str] = (),
 ) -> list[TaskRecord]:
-    """Give a worker tasks of these tools in turn, but none of the persons `full`."""
+    """Give a worker one task of `tools` per person; people in `full` have no turn."""
     return [_record_of(row) for row in Task.objects.claim(owner, limit, tools, full)]
 
 
@@ -219,8 +221,9 @@ def lapse_calls(limits: Limits) -> int | None:
     """End some calls that nobody has decided in time; return how many, or None."""
     text = NOBODY_DECIDED.format(hours=limits.approval_wait / 3_600)
     rows = list(Task.objects.overdue(limits.approval_wait)[:AT_ONCE])
-    endings = [(row.pk, row.status, None, refusal_ending(row, text)) for row in rows]
-    return sum(Task.objects.deny(*ending) for ending in endings) or None
+    endings = [(row, refusal_ending(row, text)) for row in rows]
+    deny = partial(Task.objects.deny, approver=None)
+    return sum(deny(row.pk, row.status, ending=end) for row, end in endings) or None
 
 
 def expired_tasks(limits: Limits) -> Sequence[ExpiredRows]:

@@ -111,7 +111,7 @@ def _with_instructions(request: Request, result: JsonObject) -> JsonObject:
 
 
 def _skill_lines(request: Request) -> str:
-    """Name the skills that the caller sees (skills, "Pointer from …Instructions")."""
+    """Name the visible skills (skills, "Pointer from Server Instructions")."""
     listing = visible_listing(request, request.catalog.listings["skills"])
     lines = [
         one_line(f"{each.identity}: {each.definition.description}", MAX_SKILL_LINE)

@@ -36,7 +36,7 @@ async def read_directory(run: Run) -> JsonObject:
     _require_skills(request)
     uri = requested_uri(request)
     if request.params.get("cursor") is not None:
-        raise InvalidParams("params.cursor is none: all children are on one page.")
+        raise InvalidParams("There is no such cursor: all children are on one page.")
     for entry, skill, is_stopped in request.catalog.skills_around(uri):
         children = skill.children(uri)
         if not children or is_stopped or not request.sees(entry.definition):
