@@ -70,10 +70,9 @@ class PumpUserCode(InvocationPlaces):
     """
 
     def __init__(self, process: Process, pump: Pump) -> None:
-        managers = map(import_string, mcp_settings.call_context_managers)
-        super().__init__(
-            Mailbox(process.loop), process.threads, tuple(managers), lambda: False
-        )
+        around = tuple(map(import_string, mcp_settings.call_context_managers))
+        mailbox, threads = Mailbox(process.loop), process.threads
+        super().__init__(mailbox, threads, around, halves_for_strangers=lambda: False)
         self._pump = pump
         self._depths: dict[str, int] = {}
         self.error: BaseException | None = None

@@ -1,7 +1,7 @@
 """Template tags of the admin: times, what is stopped, what code opens, the home page.
 
 The tags import the admin when they are used: Django loads all tags, even on sites
-without the admin, and unfold has them loaded while its own base class is being made.
+without the admin, and django-unfold loads them while it defines its `ModelAdmin`.
 """
 
 from __future__ import annotations

@@ -133,13 +133,14 @@ def _check_parameters(offers: Sequence[Offer], chosen: Sequence[str]) -> None:
 
 def _check_places(operations: Sequence[_Operation], options: Mapping[str, Any]) -> None:
     if not operations:
-        where = [f" with the {n} {options[n]}" for n in _WHICH if n in options]
+        where = [f" with the {n} {options[n]}" for n in _PLACE_OPTIONS if n in options]
         raise RegistrationError(
             f"It is not in the URLconf{''.join(where)}, or has schema = None. Register"
             " it with a router, or add its path."
         )
     places: defaultdict[object, list[str]] = defaultdict(list)
     for each in operations:
+        # Paths with more or fewer parameters are other operations: /a/ and /a/{id}/.
         places[each.method, each.action, each.path.count("{")].append(each.path)
     for paths in places.values():
         if len(paths) > 1:
@@ -155,9 +156,10 @@ def _schema_of(view: Any) -> Any:
     if isinstance(schema, AutoSchema):
         # The class may share one schema among all its operations, so copy it.
         return copy(schema)
+    # @extend_schema replaces the schema by one of a class that it defines itself.
     if schema.__class__.__module__ != extend_schema.__module__:
         return AutoSchema()
-    # The class of @extend_schema comes first, and that of the settings last.
+    # This class comes first, and that of the settings last.
     framework: Any = api_settings.DEFAULT_SCHEMA_CLASS
     usual = type("Usual", (AutoSchema, framework), {})
     return type("Extended", (schema.__class__, usual), {})()
@@ -214,18 +216,21 @@ class _Operation:
         scheme = self.view.versioning_class
         if scheme is None or not is_versioning_supported(scheme):
             return True
-        # The namespace of a view is its version.
-        by_namespace = issubclass(scheme, NamespaceVersioning)
-        by_namespace = by_namespace and "version" not in self.options
+        # Without the option `version`, a namespace of the view is its version.
+        by_namespace = "version" not in self.options and issubclass(
+            scheme, NamespaceVersioning
+        )
         version = self.options.get("version") or scheme.default_version
         if not (version or by_namespace):
             versions = ", ".join(scheme.allowed_versions or "…")
             raise RegistrationError(f'It has versions ({versions}): add version="…".')
+        # This puts the version into the path or header; for a namespace any will do.
         self.path = modify_for_versioning(
             patterns, self.method, self.path, self.view, version or "any"
         )
         if issubclass(scheme, AcceptHeaderVersioning):
             self.accept = self.view.request.accepted_media_type
+        # `NotFound` means that the path has no version that the view allows.
         with suppress(NotFound):
             if by_namespace:
                 version, _ = self.view.determine_version(self.view.request)
@@ -317,7 +322,10 @@ class _Operation:
                 schema = media["schema"]
                 if name := schema.get("$ref", "").rpartition("/")[2]:
                     schema = registry[name, "schemas"].schema
-                schema.get("properties", {}).get(each.field_name, {})["readOnly"] = True
+                properties = schema.get("properties", {})
+                if each.field_name in properties:
+                    # What is read-only becomes no parameter.
+                    properties[each.field_name]["readOnly"] = True
 
     @cached_property
     def reads(self) -> Mapping[str, Set[str]]:
@@ -333,21 +341,29 @@ class _Operation:
         """Yield remarks on names that it reads but that are no parameters."""
         for member, names in self.reads.items():
             unsaid = sorted(n for n in names - {""} if argument_name(n) not in inputs)
-            option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
-            is_documented: Any = self.schema.get_override_parameters()
-            if member == "POST":
-                option, is_documented = "request=…", not self._is_body_assumed()
             # "" stands for names that the source does not spell out.
-            if unsaid or ("" in names and not is_documented):
-                line = f"extend_schema({option})"
-                if isinstance(self.view, ViewSetMixin):
-                    name = type(self.view).__name__
-                    line = f"extend_schema_view({self.action}={line})({name})"
-                what = ", ".join(unsaid) or "values"
+            if unsaid or ("" in names and not self._is_documented(member)):
+                what, line = ", ".join(unsaid) or "values", self._line(member, unsaid)
                 yield f"it reads {what} of request.{member} by itself: write {line}"
+
+    def _is_documented(self, member: str) -> bool:
+        """Whether the site describes what clients send in a member of the request."""
+        if member == "POST":
+            return not self._is_body_assumed()
+        return bool(self.schema.get_override_parameters())
+
+    def _line(self, member: str, unsaid: Sequence[str]) -> str:
+        """Return the line of code that would describe names of a member."""
+        name = unsaid[0] if unsaid else "…"
+        option = f'parameters=[OpenApiParameter("{name}", str)]'
+        line = f"extend_schema({'request=…' if member == 'POST' else option})"
+        if not isinstance(self.view, ViewSetMixin):
+            return line
+        return f"extend_schema_view({self.action}={line})({type(self.view).__name__})"
 
     def _is_body_assumed(self) -> bool:
         """Whether drf-spectacular falls back to the view's serializer for the body."""
+        # The mark comes back only if drf-spectacular reaches this fallback.
         mark: Any = object()
         self.schema._get_serializer = lambda: mark
         try:
@@ -373,7 +389,7 @@ class _Operation:
     def permissions(self) -> tuple[str, ...]:
         """The permissions that `DjangoModelPermissions` of the view demands."""
         needed: list[str] = []
-        # A view that looks at the caller decides at each call: here, `user` raises.
+        # A permission that reads `user` raises: it is skipped, with those after it.
         with suppress(Exception):
             self.view.request.__class__ = _CallerlessRequest
             for each in self.view.get_permissions():
@@ -398,7 +414,7 @@ class _CallerlessRequest(Request):
 _ADDS: Final = ToolHints(read_only=False, destructive=False)
 _LISTING: Final = frozenset({"list", "get_queryset", "filter_queryset"})
 """Names of methods that an action calls if it lists rows."""
-_WHICH: Final = ("prefix", "version")
+_PLACE_OPTIONS: Final = ("prefix", "version")
 """Options that choose among several places of a view in the URLconf."""
 _SENTENCES: Final = {
     "list": "List %(many)s.",

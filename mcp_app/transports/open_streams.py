@@ -111,7 +111,7 @@ class OpenStream:
                 raise
 
     def begin_writing(self, number: int) -> None:
-        """Write from now on, and first the changes that have waited."""
+        """Write from now on, and first the changes up to `number` that have waited."""
         self._open = True
         if self._pending:
             self._write_changes(list(self._pending), number)
@@ -321,7 +321,7 @@ class ListenStream(OpenStream):
     def open_with_message(self, acknowledgement: bytes) -> None:
         """Open with this message."""
         self._stream.queue_message(acknowledgement)
-        self.begin_writing(0)
+        self.begin_writing(number=0)
 
     def tell_task(self, record: TaskRecord) -> None:
         """Write that a task has changed."""
@@ -378,7 +378,7 @@ class PushStream(OpenStream):
     def open_with_cursor(self, truncated: bool) -> None:
         """Open with the cursor, and whether earlier events were missed."""
         self._write("active", {**self._cursor, "truncated": truncated})
-        self.begin_writing(0)
+        self.begin_writing(number=0)
 
     @property
     def _cursor(self) -> JsonObject:

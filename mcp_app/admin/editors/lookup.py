@@ -242,7 +242,7 @@ class LookupForm(OneForm):
         """Return the name of the per-caller model that the rows belong to, or ""."""
         pairs = rows_of_everybody(self.opened)
         owners = (owner for model, owner, _how in pairs if model is self.row_model)
-        return "".join(str(each.model._meta.verbose_name) for each in [*owners][:1])
+        return next((str(each.model._meta.verbose_name) for each in owners), "")
 
     def column_groups(self) -> list[tuple[str | None, list[dict[str, Any]], bool]]:
         """Return the boxes for columns in groups, each with whether a box is ticked."""

@@ -164,7 +164,7 @@ class FilterForm(LineForm):
         # The first choice is the usual comparison.
         code = comparison_choices(field_path.end_field)[0][0]
         usual = _usual_name(path)
-        # 37 characters leave room for a number in MAX_NAME_LENGTH.
+        # At most 80 filters: 37 characters leave two digits room in MAX_NAME_LENGTH.
         names = (usual, *(f"{usual[:37]}_{number}" for number in range(2, 999)))
         name = next(each for each in names if each not in cls.used_names)
         return cls.initial_line({"path": path, "lookup": code, "parameter": name})

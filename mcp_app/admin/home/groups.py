@@ -57,13 +57,11 @@ def _is_home(request: HttpRequest) -> bool:
 
 def groups_context(request: HttpRequest) -> dict[str, object]:
     """Return whom to ask for rights, and whether groups can be made."""
-    # Offer the button only if a group or one of its permissions is missing.
-    may_change = request.user.has_perm("auth.change_group")
     return {
         "without_rights": _whom_to_ask_for_rights(request),
         "own_url": own_tokens_url(request),
-        "makes_groups": _may_make(request)
-        and (not may_change or bool(missing_rights())),
+        # Offer the button only if a group or one of its permissions is missing.
+        "makes_groups": _may_make(request) and bool(missing_rights()),
     }
 
 

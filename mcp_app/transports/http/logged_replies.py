@@ -69,7 +69,7 @@ class LoggedReply(Reply):
     _continuation: Place | None = None
     """Where in the log another process took over."""
     _last: Response | None = None
-    """The answer, while it is being logged."""
+    """The answer, while it is being logged; `message` recognizes it by its bytes."""
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class LoggedReply(Reply):
         stream.readers.append(self)
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
+        """Log a message before the answer; `beside` writes rows in its commit."""
         if not self._connection.accepts.events:
             self._connection.process.dropped += 1
             return
@@ -105,7 +106,7 @@ class LoggedReply(Reply):
             self._stream.append(message, beside)
 
     def _stop_unanswered(self, error_message: bytes | None) -> None:
-        """Stop the unanswered calls; the log may send an error as their answer."""
+        """Stop the unanswered calls; the log sends the error, if any, as the answer."""
         if error_message is not None:
             self._last = Response(OK, error_message)
         requests = self._requests
@@ -148,6 +149,7 @@ class LoggedReply(Reply):
             return
         self._promoted = True
         if self._ensure_stream().key is not None:
+            # A key means that the row is committed: the log calls `began` no more.
             self.began()
 
     def _take_answer(self, answer: Response | None) -> None:
@@ -155,17 +157,21 @@ class LoggedReply(Reply):
         if stream is None and (
             answer is None or self._has_left or self._is_json_answer(answer)
         ):
+            # Nothing was logged, and nothing needs to be.
             super()._take_answer(answer)
         elif stream is not None and (stream.ends or stream.failure is not None):
             # Its last message is on its way, or another process has sent it.
             return
         elif stream is not None and self._is_unrun_call:
+            # The client may send the request again, so the log must forget it.
             self._stop_reading()
             stream.withdraw_request()
             super()._take_answer(answer)
         elif answer is None:
+            # The call was cancelled or failed.
             self._end_unanswered(self._ensure_stream())
         else:
+            # Log the answer: once it is committed, `message` sends it.
             self._last = answer
             self._ensure_stream().end(answer.body, COMPLETED)
 
@@ -224,14 +230,17 @@ class LoggedReply(Reply):
         """End the connection, with or without an answer."""
         stream = self._stream
         if stream is not None and isinstance(stream.failure, StreamFenced):
+            # Another process has ended the stream, or goes on with it.
             self._continuation = place_after(stream)
         if stream is None or stream.failure is None or self._continuation is not None:
+            # All was sent, or `conclude` sends the rest from the log.
             self._resolve_answer(None)
         elif self._events is None:
+            # Nothing was sent: the error becomes the answer.
             self._resolve_answer(Response(OK, self._doubtful_answer(stream)))
         else:
             if not isinstance(stream.failure, HARMLESS_FAILURES):
-                # This error is not in the log, so it has no id.
+                # The stream ends with an error that is not in the log: it has no id.
                 self._events.queue_message(self._doubtful_answer(stream))
             self._resolve_answer(None)
 

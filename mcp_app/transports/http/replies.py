@@ -80,13 +80,13 @@ class EventStream:
         self._start_sending()
 
     def abandon_output(self) -> None:
-        """Send nothing any more: the reader is gone."""
+        """Send nothing any more, because the reader is gone; cancel `closed`."""
         self._cancel_sending()
         if not self.closed.done():
             self.closed.cancel()
 
     def give_up(self) -> None:
-        """End at once, because the reader takes too little."""
+        """End at once, because the reader takes too little; resolve `closed`."""
         self._cancel_sending()
         self._resolve_closed()
 
@@ -201,6 +201,7 @@ class Reply:
         self._connection = connection
         self._run: Run | None = run
         self.streams = connection.accepts.events
+        """Whether messages may be sent or logged before the answer."""
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a message before the answer; drop it if the client takes no events."""
@@ -234,14 +235,14 @@ class Reply:
             answer = None
         finally:
             running.end_call(run)
-            self.over()
+            self.forget_run()
         await self.conclude(answer)
 
-    def expected(self, finished: asyncio.Future[Response | None]) -> None:
+    def put_answer_into(self, finished: asyncio.Future[Response | None]) -> None:
         """Put the answer into this future; the owner of the future sends it."""
         self._finished = finished
 
-    def over(self) -> None:
+    def forget_run(self) -> None:
         """Forget the run: otherwise run and reply would be a reference cycle."""
         self._run = None
         if self._watching is not None:
@@ -322,6 +323,7 @@ class Reply:
         if self._watching is not None:
             # Another call of the same batch watches already.
             return
+        # Heartbeats come from the timer of the process, which this starts.
         self._connection.process.watch()
         if self._run is None:
             # The connection is closed already, and the call goes on.

@@ -68,7 +68,7 @@ class ResumedStream(WatchesNothing, OpenStream):
         """Write from now on; begin with the event id `first`, if there is one."""
         if first is not None:
             self._stream.queue_priming_event(first)
-        self.begin_writing(0)
+        self.begin_writing(number=0)
 
     def began(self) -> None:
         """Do nothing: the stream began earlier."""
@@ -87,7 +87,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
     """A reader that waits for the answer, as one of the listeners of the process."""
 
     seen = 0
-    # A stop of the server does not end the wait: it ends with the call.
+    # If staff stop the MCP server, the wait goes on: it ends with the call.
     lasts = True
 
     def __init__(self, session: OpenSession, principal: Principal) -> None:
@@ -137,7 +137,7 @@ async def find_earlier(
     key = request_key(request.id)
     earlier = await current.followers.earlier_request(session.pk, key)
     if earlier is None:
-        # The session is gone, or another process withdrew the request.
+        # Raises 404 if the session is gone; else another process withdrew the request.
         await current.sessions.client_position(session)
         raise unavailable()
     if earlier.digest != await digest_of(request):

@@ -92,7 +92,7 @@ class StatelessCall(PlainCall):
             self._unregister_call()
             reply = self.reply
             self._forget_reply()
-            reply.over()
+            reply.forget_run()
         await reply.conclude(answer)
 
     def _unregister_call(self) -> None:
@@ -217,7 +217,7 @@ class SessionCall(PlainCall):
 
     def _note_connection_end(self) -> None:
         if self._reply is not NO_WAY_BACK:
-            self.reply.over()
+            self.reply.forget_run()
         # Without a task, the call has ended.
         if self.task is None:
             self._forget_reply()
@@ -267,7 +267,7 @@ class SessionCall(PlainCall):
         if self._reply is None:
             log, request = self.process.log, self.request_id
             self._reply = LoggedReply(self, self, self.session, log, request)
-            self._reply.expected(self._answer_future())
+            self._reply.put_answer_into(self._answer_future())
         return self._reply
 
     def returning(self) -> Returning:

@@ -52,6 +52,7 @@ class OneChannel:
 
     def queue_answer(self, data: bytes) -> None:
         """Queue the answer of a request, a moment after the message before it."""
+        # The TypeScript SDK may reorder the two if it reads them together.
         loop = asyncio.get_running_loop()
         due = self._message_at + APART_S
         if not self._late and loop.time() >= due:
@@ -101,7 +102,8 @@ class OneChannel:
 class HeldStream(StandingStream):
     """Sends a session its messages and, once it is initialized, changes."""
 
-    __slots__ = ("_channel", "_current", "_opening", "_parting")
+    __slots__ = ("_current", "_opening", "_parting")
+    _stream: OneChannel
 
     def __init__(
         self,
@@ -111,20 +113,19 @@ class HeldStream(StandingStream):
         principal: Principal,
     ) -> None:
         super().__init__(channel, current.listeners, session, principal=principal)
-        self._channel = channel
         self._current = current
         self._opening = self._parting = False
 
     @property
     def full(self) -> bool:
-        return self._channel.has_backlog
+        return self._stream.has_backlog
 
     def deliver(self, payload: bytes, *, last: bool) -> None:
         """Write a message of a request; the `last` one is its answer."""
         if not last:
-            self._channel.queue_message(payload)
+            self._stream.queue_message(payload)
             return
-        self._channel.queue_answer(payload)
+        self._stream.queue_answer(payload)
         self._listen_for_changes()
 
     def _listen_for_changes(self) -> None:
@@ -165,9 +166,9 @@ class HeldStream(StandingStream):
         """End once a new poll has found no running call, or after the drain."""
         sse_reader, loop = self._current.sse_reader, self._current.loop
         deadline = loop.time() + self._current.limits.drain
-        looks = sse_reader.looks_after_next_poll
+        needed = sse_reader.looks_after_next_poll
         while loop.time() < deadline and (
-            sse_reader.looks < looks or sse_reader.is_session_busy(self._session.pk)
+            sse_reader.looks < needed or sse_reader.is_session_busy(self._session.pk)
         ):
             sse_reader.poll_soon()
             await asyncio.sleep(LOOK_S / 4)
@@ -210,7 +211,7 @@ class PostedCall:
             stream.append(message, beside)
 
     def reconnect(self, after_ms: int) -> None:
-        """Do nothing: with the stream the session would end."""
+        """Do nothing: the session would end with its stream."""
 
     def lasting(self) -> None:
         self._current.watch()
