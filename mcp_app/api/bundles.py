@@ -74,11 +74,11 @@ class BundleView(StaffView):
         Without an ETag of such a check no saved work is overwritten.
         """
         # Read the stream: Django's `body` has a limit for forms, DRF needs a length.
-        sent_bundle = bundle.read_bundle(request._request.read(bundle.MOST_BYTES + 1))
+        posted_bundle = bundle.read_bundle(request._request.read(bundle.MOST_BYTES + 1))
         wish = self.query.get("publish")
-        sent_bundle = replace(sent_bundle, publishes_working=wish == "working")
+        posted_bundle = replace(posted_bundle, publishes_working=wish == "working")
         if self.query.get("check") == "1":
-            return _compare(request.user, sent_bundle, wish)
+            return _compare(request.user, posted_bundle, wish)
         tags, looked_at = etags_of_request(request), None
         if tags is not None:
             # A check of one way of publishing does not allow the other way.
@@ -86,11 +86,11 @@ class BundleView(StaffView):
             looked_at = next((tag for tag, _dash, end in ends if end == _end(wish)), "")
         by: Any = request.user
         done = services.import_bundle(
-            by, sent_bundle, looked_at=looked_at, publish=wish is not None
+            by, posted_bundle, looked_at=looked_at, publish=wish is not None
         )
         rows = {(each.row.kind_of_row, natural_key_of(each.row)): each for each in done}
         entries = []
-        for entry in sent_bundle.entries:
+        for entry in posted_bundle.entries:
             written = rows.get(entry.identity)
             if written is None:
                 entries.append(_describe(entry, Outcome.SAME, []))

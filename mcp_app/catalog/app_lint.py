@@ -98,7 +98,7 @@ def _is_allowed(address: str, origins: Sequence[str]) -> bool:
     host = re.split(r"[/?#]", after_scheme, maxsplit=1)[0]
     for origin in origins:
         allowed_scheme, _slashes, allowed_host = origin.partition("//")
-        # `[1:]` keeps the dot, so that `*.a.com` does not allow `xa.com`.
+        # `[1:]` keeps the dot, so that “*.a.com” does not allow “xa.com”.
         is_sub = allowed_host.startswith("*.") and host.endswith(allowed_host[1:])
         if scheme in ("", allowed_scheme) and (host == allowed_host or is_sub):
             return bool(host)

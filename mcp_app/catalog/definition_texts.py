@@ -180,7 +180,7 @@ _VERBS: Final = {
 }
 """Verbs that names of tools have, by the words that people use."""
 _HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
-"""Where a word begins inside another one, as in `getOrder`."""
+"""Where a word begins inside another one, as in “getOrder”."""
 
 
 @cache

@@ -379,7 +379,7 @@ class _FieldMaker:
 
     def _open_field(self, argument: str, name: object) -> OpenField:
         source = self._find_source(argument, name)
-        # The name may be that of a foreign key's column, such as `customer_id`.
+        # The name may be that of a foreign key's column, such as “customer_id”.
         if name != source.name and name == getattr(source, "attname", None):
             kind = FieldKind.KEY
         elif source.is_relation:

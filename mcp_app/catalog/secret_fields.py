@@ -52,9 +52,9 @@ def is_secret_name(name: str, model: Any = None) -> bool:
 
 def secret_in_sight(model: Any) -> str:
     """Return the secret field that is a row's key or in its text; "" without one."""
-    shown_names = {model._meta.pk.name, *_names_in_text(model)}
+    visible_names = {model._meta.pk.name, *_names_in_text(model)}
     columns = [field for field in model._meta.concrete_fields if not field.is_relation]
-    names = [column.name for column in columns if column.name in shown_names]
+    names = [column.name for column in columns if column.name in visible_names]
     return next((name for name in names if is_secret_name(name, model)), "")
 
 

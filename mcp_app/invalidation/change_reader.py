@@ -167,20 +167,20 @@ class ChangeReader:
 
     def read_changes(self) -> ChangeSet:
         """Return the changes since the last ones seen; the first time, everything."""
-        seen_number = self._number
-        result = _CheckResult(seen_number or 0)
+        old_number = self._number
+        result = _CheckResult(old_number or 0)
         number, row_ids = result.number, frozenset(result.rows)
         # A smaller number than the last one seen comes from another database.
-        if seen_number is None or seen_number > number:
+        if old_number is None or old_number > number:
             # The flags are `everything` and `first`.
-            return ChangeSet((), True, seen_number is None, number, row_ids)
-        if seen_number < result.floor or result.is_too_large:
-            ends = _CheckResult(seen_number, only=_ENDS)
+            return ChangeSet((), True, old_number is None, number, row_ids)
+        if old_number < result.floor or result.is_too_large:
+            ends = _CheckResult(old_number, only=_ENDS)
             ids = row_ids.union(ends.rows)
             return ChangeSet(
-                self._new_names(ends, seen_number), True, False, number, ids
+                self._new_names(ends, old_number), True, False, number, ids
             )
-        new = self._new_names(result, seen_number)
+        new = self._new_names(result, old_number)
         return ChangeSet(new, False, False, number, row_ids, result.settled_numbers())
 
     def advance_past(self, change_set: ChangeSet) -> None:

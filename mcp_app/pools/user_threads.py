@@ -162,10 +162,10 @@ class UserThreads:
         if self._closed or len(self._uncounted) >= self.ceiling:
             raise self._no_place_error(f"All {self.ceiling} threads for user code")
         if owner.stranger:
-            held_threads = sum(each.owner.stranger for each in self._uncounted)
+            thread_count = sum(each.owner.stranger for each in self._uncounted)
         else:
-            held_threads = sum(each.owner == owner for each in self._uncounted)
-        if held_threads < self.ceiling // 2 or owner == UNKNOWN:
+            thread_count = sum(each.owner == owner for each in self._uncounted)
+        if thread_count < self.ceiling // 2 or owner == UNKNOWN:
             return
         if owner.stranger:
             # No log line: strangers could write as many as they like.

@@ -112,8 +112,8 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
         has_format = path.rstrip("/").endswith("{format}")
         if callback.cls is view_class and path.startswith(prefix) and not has_format:
             view = generator.create_view(callback, method)
-            shown_path = generator.coerce_path(path, method, view)
-            each = _Operation(toolset.options, callback, view, method, shown_path)
+            short_path = generator.coerce_path(path, method, view)
+            each = _Operation(toolset.options, callback, view, method, short_path)
             is_version = each.choose_version(inspector.patterns)
             if is_version and each.describe(regex, generator.registry):
                 operations.append(each)

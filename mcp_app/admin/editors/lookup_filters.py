@@ -265,9 +265,9 @@ class FilterForm(LineForm):
             self.add_error("value", error)
             return
         if value is None and self.is_fixed:
-            is_only_shown = any(each.startswith(SHOW) for each in self.data)
+            is_preview = any(each.startswith(SHOW) for each in self.data)
             is_new_input = self.data.get(self.add_prefix("seen")) != self.seen
-            self.is_unfinished = is_only_shown and is_new_input
+            self.is_unfinished = is_preview and is_new_input
             if not self.is_unfinished:
                 self.add_error("value", _("Write the value."))
 

@@ -65,7 +65,7 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
 
 
 def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
-    """Return the context of `function.html` for code, even without a function."""
+    """Return the context of the function page for code, even without a function."""
     if isinstance(declared, DeclaredEvent):
         fields = summaries(declared.definition.payload_schema)
         return {

@@ -186,7 +186,7 @@ def read_list(
 
 
 # -- groups ----------------------------------------------------------------------------
-# Columns: `mcp_g0` … are groups, `mcp_k0` … keys of groups, `mcp_m0` … measures.
+# Columns are named “mcp_g0” … (groups), “mcp_k0” … (their keys), “mcp_m0” … (measures).
 
 _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
     "sum": Sum,

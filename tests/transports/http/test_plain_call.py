@@ -704,7 +704,7 @@ TEMPLATE_FAULTS: Final = faults(
     "read",
     ("arguments that are not strict", "dumps(arguments) == text", "True"),
     ("another text after the arguments", "not fits", "False"),
-    ("another text around the id", "(one, other) != self._texts", "False"),
+    ("another text around the id", "(left, right) != self._texts", "False"),
 )
 
 
