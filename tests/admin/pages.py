@@ -46,6 +46,7 @@ class Fields(HTMLParser):
         self.values: dict[str, Any] = {}
         self._area: str | None = None
         self._select: str | None = None
+        self._takes_several = False
         self._in_template = 0
         self._is_logout = False
 
@@ -62,11 +63,17 @@ class Fields(HTMLParser):
             self._area = name
             self.values[name] = ""
         elif tag == "select" and name:
-            self._select = name
+            self._select, self._takes_several = name, "multiple" in about
         elif tag == "option" and self._select:
-            value = about.get("value") or ""
-            if "selected" in about or self._select not in self.values:
-                self.values[self._select] = value
+            self._option(self._select, about)
+
+    def _option(self, name: str, about: dict[str, str | None]) -> None:
+        value = about.get("value") or ""
+        if self._takes_several:
+            if "selected" in about:
+                self.values.setdefault(name, []).append(value)
+        elif "selected" in about or name not in self.values:
+            self.values[name] = value
 
     def _input(self, name: str, about: dict[str, str | None]) -> None:
         kind = about.get("type") or "text"

@@ -254,5 +254,6 @@ FOR_ALL: Final = frozenset({"pay", "get_task_result"})
 
 
 def secrets(asked: Answer) -> set[str]:
-    tools = asked.whole().messages[0]["result"]["tools"]
-    return {tool["name"] for tool in tools} - FOR_ALL
+    message = asked.whole().messages[0]
+    assert "result" in message, message
+    return {tool["name"] for tool in message["result"]["tools"]} - FOR_ALL
