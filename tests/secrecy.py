@@ -119,7 +119,16 @@ def watch() -> None:
 
     from mcp_app.protocol.cursors import Sealer  # noqa: PLC0415
     from mcp_app.protocol.oauth import texts  # noqa: PLC0415
+    from mcp_app.streams import event_subscriptions  # noqa: PLC0415
 
+    seal = Sealer.seal
+
+    def seal_column(text: str, public_id: str) -> str:
+        sealer = event_subscriptions._sealer()
+        return seal(sealer, {"text": text}, public_id.encode())
+
+    # Nobody gets these: they are sealed because their rows keep them.
+    event_subscriptions._seal_text = seal_column
     _watch = Watch(ROOT / os.environ[VARIABLE])
     _watch.knows_key(settings.SECRET_KEY)
     noting = _noting(_watch)
