@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -144,8 +145,10 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         end = time.monotonic() + PATIENCE_S
-        while text not in self._read and time.monotonic() < end:
-            self._read += os.read(self._own, 4096).decode()
+        # When the program has ended, reading raises an OSError.
+        with suppress(OSError):
+            while text not in self._read and time.monotonic() < end:
+                self._read += os.read(self._own, 4096).decode()
         assert text in self._read
         self._read = self._read.partition(text)[2]
 
