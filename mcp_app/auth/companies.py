@@ -228,8 +228,8 @@ def _open_connection(
     # `made_with` is unique: if two processes make the app at once, one tries again.
     columns = {"user": user, "made_with": uuid5(NAMESPACE_OID, identity)}
     rows = Connection.objects.using(using).filter(issuer=company.name)
-    unlocked = rows.filter(**{f"token__{k}": v for k, v in columns.items()}).first()
-    connection = None if unlocked is None else connections.lock(unlocked)
+    candidate = rows.filter(**{f"token__{k}": v for k, v in columns.items()}).first()
+    connection = None if candidate is None else connections.lock(candidate)
     if connection is None:
         name = f"{client_id[:50]} ({company.entry.title or company.name})"
         columns |= {"name": name, "may": company.entry.may}

@@ -166,9 +166,9 @@ class HeldStream(StandingStream):
         """End once a new poll has found no running call, or after the drain."""
         sse_reader, loop = self._current.sse_reader, self._current.loop
         deadline = loop.time() + self._current.limits.drain
-        needed = sse_reader.looks_after_next_poll
+        target = sse_reader.looks_after_next_poll
         while loop.time() < deadline and (
-            sse_reader.looks < needed or sse_reader.is_session_busy(self._session.pk)
+            sse_reader.looks < target or sse_reader.is_session_busy(self._session.pk)
         ):
             sse_reader.poll_soon()
             await asyncio.sleep(LOOK_S / 4)
