@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
 from typing import Any, Final
@@ -22,6 +21,7 @@ from mcp_app.admin.access.conditions import (
 )
 from mcp_app.admin.access.sentences import count_text, join_alternatives, join_required
 from mcp_app.admin.calls.charts import grouped_digits
+from mcp_app.admin.page.keys import number_from
 from mcp_app.admin.page.stop_banner import stop_sentence
 from mcp_app.auth import user_queries
 from mcp_app.auth.permissions import Holder
@@ -246,38 +246,6 @@ def _people_text(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> s
 # The table of the page *Who can see it*: 50 people per page, each with the reason.
 
 PEOPLE_PER_PAGE: Final = 50
-MAX_PAGE_DIGITS: Final = 9
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    name: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class People:
-    """One page of the people who can see a row, or of those who cannot.
-
-    `number` is the page, counted from 1, and `pages` the number of pages.
-    """
-
-    shown: list[Person]
-    can: bool
-    number: int
-    pages: int
-    count_can: str
-    count_cannot: str
-
-    @property
-    def before(self) -> int:
-        """The number of the page before, 0 if there is none."""
-        return self.number - 1
-
-    @property
-    def after(self) -> int:
-        """The number of the page after, 0 if there is none."""
-        return self.number + 1 if self.number < self.pages else 0
 
 
 def people_page(
@@ -288,17 +256,31 @@ def people_page(
     can: bool,
     page: str,
     counts: tuple[int, int],
-) -> People:
-    """Return a page of people; two queries, however many people there are."""
+) -> dict[str, Any]:
+    """Return a page of the people who can see a row, or of those who cannot.
+
+    Two queries, however many people there are.
+    """
     total = counts[0] if can else counts[1]
     pages = max(1, -(-total // PEOPLE_PER_PAGE))
-    is_number = page.isascii() and page.isdigit() and len(page) <= MAX_PAGE_DIGITS
-    number = min(max(int(page) if is_number else 1, 1), pages)
+    number = min(max(number_from(page, 1), 1), pages)
     start = (number - 1) * PEOPLE_PER_PAGE
     rows = _people_rows(conditions, can=can)[start : start + PEOPLE_PER_PAGE]
     why = Why(conditions, groups, demands)
-    people = [Person(visible(row.get_username()), why.reason_for(row)) for row in rows]
-    return People(people, can, number, pages, *map(grouped_digits, counts))
+    return {
+        "shown": [
+            {"name": visible(row.get_username()), "why": why.reason_for(row)}
+            for row in rows
+        ],
+        "can": can,
+        "count_can": grouped_digits(counts[0]),
+        "count_cannot": grouped_digits(counts[1]),
+        # Pages are counted from 1; 0 if there is none before or after.
+        "number": number,
+        "pages": pages,
+        "before": number - 1,
+        "after": number + 1 if number < pages else 0,
+    }
 
 
 def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:

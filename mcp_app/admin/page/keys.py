@@ -1,4 +1,4 @@
-"""Primary keys of rows in data from a browser."""
+"""Primary keys of rows, and other numbers, in data from a browser."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.db.models import Model
 
 ROW_KEY: Final = re.compile("[0-9]{1,18}")
 """A number as a primary key: one of 18 digits fits into a column of 64 bits."""
+MAX_NUMBER_DIGITS: Final = 9
 
 
 def primary_key_of(model: type[Model], text: str) -> object:
@@ -20,3 +21,9 @@ def primary_key_of(model: type[Model], text: str) -> object:
         # `clean` also refuses a number that is too large for the column.
         return None
     return key
+
+
+def number_from(text: str, default: int) -> int:
+    """Parse a number that a page sent; return `default` for anything else."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_NUMBER_DIGITS
+    return int(text) if is_number else default

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from django.http import Http404, HttpRequest
 from django.utils.text import capfirst
@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 from mcp_app.admin.access.visibility import tags_and_requirements, who_sees
 from mcp_app.admin.forms import editing_field
 from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.keys import number_from
 from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.publishing.difference_labels import common_texts, labeled_differences
 from mcp_app.catalog.findings import Finding
@@ -238,20 +239,11 @@ def _version_label(number: int) -> str:
     return _("Version %(number)d") % {"number": number}
 
 
-MAX_NUMBER_DIGITS: Final = 9
-
-
 def served_label(row: PublishedRow) -> str:
     """Return the heading for what clients see now; "" if they see nothing."""
     if row.published is None:
         return ""
     return _("Now (version %(number)d)") % {"number": row.published.number}
-
-
-def number_from(text: str, default: int) -> int:
-    """Parse a version number that a page sent; return `default` for anything else."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_NUMBER_DIGITS
-    return int(text) if is_number else default
 
 
 def _version_comparison(

@@ -310,4 +310,4 @@ def author_of(request: HttpRequest) -> Person:
 
 def number_of(request: HttpRequest, name: str = "number") -> int:
     """Return the version number that the page showed as published; -1 if none came."""
-    return comparison.number_from(request.POST.get(name, ""), -1)
+    return keys.number_from(request.POST.get(name, ""), -1)
