@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.forms.widgets import Media, Script
@@ -61,60 +60,32 @@ MEANS: Final[Mapping[State, Label]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    label: Label
-    url: str
-    current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """The head of a row's pages: its state, and counts of the working copy."""
-
-    state: State
-    look: str
-    sentence: str
-    tokens: int
-    to_fix: int
-    advices: int
-    stop_url: str
-    start_url: str
-    stop_reason: str
-    """Why the user may not stop and start the row; "" if they may."""
-    broken: str = ""
-    """Why clients do not see the row although it is published."""
-
-    @property
-    def stopped(self) -> bool:
-        return self.state == State.STOPPED
-
-
 def page_url(row: PublishedRow, page: str, *arguments: object) -> str:
     """Return the URL of one of a row's own pages."""
     return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *arguments])
 
 
-def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
-    """Return the strip above the pages of a row."""
-    definition = row if isinstance(row, DefinitionRow) else None
+def state_strip(request: HttpRequest, row: PublishedRow) -> dict[str, Any]:
+    """Return the strip above a row's pages: its state, counts of the working copy."""
     # Set it first: `row.state` reads it.
     row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     stops = stop_banner.stops_of_row(stop_banner.active_stops(request), row)
     state, target = State.STOPPED if stops else row.state, stop_banner.target_of(row)
     text = stop_banner.stop_sentence(stops[0]) if stops else _visibility_sentence(row)
-    return Strip(
-        state=state,
-        look=LOOKS[state],
-        sentence=text,
-        tokens=definition.tokens if definition else 0,
-        to_fix=definition.to_fix if definition else 0,
-        advices=definition.advices if definition else 0,
-        stop_url=page_url(row, "stop"),
-        start_url=stop_banner.start_url(target, back=stop_banner.ROW),
-        stop_reason=whom_to_ask(request, "stop"),
-        broken=visible(row.broken, None),
-    )
+    return {
+        "state": state,
+        "look": LOOKS[state],
+        "sentence": text,
+        # Only definitions have these.
+        **{name: getattr(row, name, 0) for name in ("tokens", "to_fix", "advices")},
+        "stopped": state == State.STOPPED,
+        "stop_url": page_url(row, "stop"),
+        "start_url": stop_banner.start_url(target, back=stop_banner.ROW),
+        # Why the user may not stop and start the row; "" if they may.
+        "stop_reason": whom_to_ask(request, "stop"),
+        # Why clients do not see the row although it is published.
+        "broken": visible(row.broken, None),
+    }
 
 
 def why_broken(row: PublishedRow) -> str:
@@ -165,7 +136,9 @@ def serving_mark(
     return {"look": look, "word": word}
 
 
-def row_tabs(row: PublishedRow, current: str, *, calls: bool = False) -> list[Tab]:
+def row_tabs(
+    row: PublishedRow, current: str, *, calls: bool = False
+) -> list[dict[str, Any]]:
     """Return the tabs of a row; with `calls`, also the tab of its calls."""
     pages = {
         "change": gettext_lazy("Edit"),
@@ -177,7 +150,7 @@ def row_tabs(row: PublishedRow, current: str, *, calls: bool = False) -> list[Ta
     if calls and isinstance(row, DefinitionRow):
         pages["calls"] = gettext_lazy("Calls")
     return [
-        Tab(label, page_url(row, page), page == current)
+        {"label": label, "url": page_url(row, page), "current": page == current}
         for page, label in pages.items()
     ]
 

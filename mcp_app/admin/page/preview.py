@@ -41,11 +41,6 @@ class Look:
     is_cut: bool = False
 
 
-def tokens_of(text: str) -> int:
-    """Estimate the tokens of a text: about 4 characters each, rounded up."""
-    return -(-len(text) // LETTERS_OF_A_TOKEN)
-
-
 def look_of_content(content: str | bytes, media_type: str) -> Look:
     """Return the preview of a resource's contents."""
     if isinstance(content, str):
@@ -82,6 +77,7 @@ def look_of_block(block: Block) -> Look:
 def _text_look(text: str) -> Look:
     return Look(
         text=visible(text[:MAX_CHARACTERS], None),
-        tokens=tokens_of(text),
+        # An estimate, rounded up.
+        tokens=-(-len(text) // LETTERS_OF_A_TOKEN),
         is_cut=len(text) > MAX_CHARACTERS,
     )

@@ -45,17 +45,13 @@ def right_holders(request: HttpRequest, right: str, app: str = "mcp_app") -> lis
     """Return who has a permission: people, or groups if the user may not view users."""
     users = get_user_model()._meta
     if request.user.has_perm(f"{users.app_label}.view_{users.model_name}"):
-        return _people_with_right(f"{app}.{right}")
+        condition = with_permission(f"{app}.{right}")
+        if condition is None:
+            # The site cannot list them.
+            return []
+        people = all_users().filter(active_condition()).filter(condition)[:MAX_NAMES]
+        return [person.get_username() for person in people]
     groups = Group.objects.filter(
         permissions__codename=right, permissions__content_type__app_label=app
     )
     return [str(each) for each in groups.distinct()[:MAX_NAMES]]
-
-
-def _people_with_right(right: str) -> list[str]:
-    """Return the people who have a permission; none if the site cannot list them."""
-    condition = with_permission(right)
-    if condition is None:
-        return []
-    people = all_users().filter(active_condition()).filter(condition)[:MAX_NAMES]
-    return [person.get_username() for person in people]

@@ -44,14 +44,6 @@ def stops_of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
     return [stop for stop in stops if stop.holds(row)]
 
 
-def stops_applying_to(request: HttpRequest, row: PublishedRow) -> list[Stop]:
-    """Return the stops of a row, and those of everything."""
-    active = active_stops(request)
-    # Other wide stops, of a server or of all changes, are in the page's banner.
-    everything = [each for each in active if each.scope == Scope.EVERYTHING]
-    return [*stops_of_row(active, row), *everything]
-
-
 def target_of(row: PublishedRow) -> str:
     """Return the name of a row in forms and URLs."""
     return f"{row.kind_of_row}:{row.pk}"

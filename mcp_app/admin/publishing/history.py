@@ -20,6 +20,7 @@ from mcp_app.admin.page.broken_rows import broken_reason
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.comparison import servers_offering
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.models.stops import Scope
 
 MOST: Final = 200
 """How many versions a page shows, and how many entries of the admin's log."""
@@ -99,7 +100,9 @@ def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool
 
 def why_invisible(request: HttpRequest, row: PublishedRow) -> str:
     """Return why clients do not see a published row; "" if they do."""
-    if stop_banner.stops_applying_to(request, row):
+    stops = stop_banner.active_stops(request)
+    # Other wide stops, of a server or of all changes, are in the page's banner.
+    if any(each.holds(row) or each.scope == Scope.EVERYTHING for each in stops):
         return _("It is stopped, so clients do not see it.")
     if broken_reason(request, row) or row.broken:
         return _("It is broken, so clients do not see it.")

@@ -58,9 +58,9 @@ def test_the_state_and_what_clients_see(
         row.title = "Newer"
         row.save()
     found = state_strip(request(), row)
-    assert (found.state, found.look) == (state, LOOKS[state])
-    assert found.sentence.startswith(sentence)
-    assert not found.stopped
+    assert (found["state"], found["look"]) == (state, LOOKS[state])
+    assert found["sentence"].startswith(sentence)
+    assert not found["stopped"]
 
 
 def test_a_stop_is_said_whatever_else_is_wrong() -> None:
@@ -69,17 +69,17 @@ def test_a_stop_is_said_whatever_else_is_wrong() -> None:
         scope=Scope.DEFINITION, kind="tool", ref=str(row.pk), name="find", by_name="ana"
     )
     found = state_strip(request(), row)
-    assert found.state is State.STOPPED
-    assert found.sentence.startswith("find is stopped since ")
-    assert found.stopped
-    assert found.start_url.endswith(f"?what=tool:{row.pk}&back=row")
+    assert found["state"] is State.STOPPED
+    assert found["sentence"].startswith("find is stopped since ")
+    assert found["stopped"]
+    assert found["start_url"].endswith(f"?what=tool:{row.pk}&back=row")
 
 
 def test_a_stop_of_another_row_is_not_its_own() -> None:
     row = made()
     Stop.objects.create(scope=Scope.DEFINITION, kind="tool", ref="999", name="other")
     Stop.objects.create(scope=Scope.EVERYTHING)
-    assert state_strip(request(), row).state is State.PUBLISHED
+    assert state_strip(request(), row)["state"] is State.PUBLISHED
 
 
 def test_what_code_declares_is_seen_as_it_is_until_it_is_published() -> None:
@@ -97,10 +97,10 @@ def test_what_is_stored_depends_on_no_code() -> None:
 
 def test_only_a_definition_has_tokens_and_problems() -> None:
     row = made(tokens=7, to_fix=2, advices=3)
-    found = state_strip(request(), row)
-    assert (found.tokens, found.to_fix, found.advices) == (7, 2, 3)
-    server = state_strip(request(), Server.objects.get())
-    assert (server.tokens, server.to_fix, server.advices) == (0, 0, 0)
+    names = ("tokens", "to_fix", "advices")
+    for each, numbers in ((row, [7, 2, 3]), (Server.objects.get(), [0, 0, 0])):
+        found = state_strip(request(), each)
+        assert [found[name] for name in names] == numbers
 
 
 def test_each_right_has_the_name_that_django_shows() -> None:
@@ -113,5 +113,5 @@ def test_each_right_has_the_name_that_django_shows() -> None:
 def test_one_tab_is_the_current_one() -> None:
     row = made()
     found = row_tabs(row, "history")
-    assert [each.label for each in found if each.current] == ["History"]
-    assert all(f"/{row.pk}/" in each.url for each in found)
+    assert [each["label"] for each in found if each["current"]] == ["History"]
+    assert all(f"/{row.pk}/" in each["url"] for each in found)
