@@ -283,7 +283,10 @@ class FilePartField(forms.Field):
                 raise ValidationError(_("Choose a file."))
             return FileValue()
         if upload is None:
-            self._check_usable(value.kept)
+            is_stored = Blob.objects.filter(digest=check_digest(value.kept)).exists()
+            if not is_stored or not self.file_widget.may_use(value.kept):
+                message = _("The file is no longer stored. Choose it again.")
+                raise ValidationError(message)
             digest, uploaded_type = value.kept, stored_media_type(value.kept)
             media_type = value.media_type or (uploaded_type if is_typed else "")
         else:
@@ -324,12 +327,6 @@ class FilePartField(forms.Field):
     @property
     def _before(self) -> SentFile:
         return self.file_widget.unchanged_submission()
-
-    def _check_usable(self, digest: str) -> None:
-        """Raise unless the file exists and the user may use it."""
-        is_stored = Blob.objects.filter(digest=check_digest(digest)).exists()
-        if not is_stored or not self.file_widget.may_use(digest):
-            raise ValidationError(_("The file is no longer stored. Choose it again."))
 
     def _resource_uri(
         self, submission: SentFile, media_type: str, *, is_new: bool

@@ -7,7 +7,7 @@ Rows show schemas whose properties are flat. Any other schema raises
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Final
 
 from django import forms
@@ -33,6 +33,7 @@ from mcp_app.admin.editors.parameter_values import (
     property_of,
     text_of_choices,
     text_of_value,
+    type_label,
     value_of_text,
 )
 from mcp_app.admin.editors.rows import (
@@ -176,8 +177,7 @@ def schema_of(
 def summaries(schema: Mapping[str, Any]) -> list[Parameter]:
     """Return a row for each property of any schema, to show it.
 
-    Hidden characters are made visible. `type` is one of TYPES or a type of JSON; a
-    property without a type has the type "json".
+    Hidden characters are made visible. `type` is the label of a type.
     """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
@@ -186,7 +186,7 @@ def summaries(schema: Mapping[str, Any]) -> list[Parameter]:
     return [
         Parameter(
             name=visible(name, None),
-            type=_type_text(about),
+            type=type_label(_type_text(about)),
             required=name in names,
             description=_visible_member(about, "description"),
         )
@@ -195,6 +195,7 @@ def summaries(schema: Mapping[str, Any]) -> list[Parameter]:
 
 
 def _type_text(about: object) -> str:
+    """Return one of TYPES or a type of JSON; "json" for a property without a type."""
     try:
         return parameter_of("", about).type
     except NotRepresentable:
@@ -353,10 +354,7 @@ class ParameterSheet(JsonEditor):
         return json_texts.check_schema_text(text)
 
     def summary_of_value(self, value: Any) -> object:
-        rows = summaries(value if isinstance(value, dict) else {})
-        return [
-            replace(row, type=parameter_values.type_label(row.type)) for row in rows
-        ]
+        return summaries(value if isinstance(value, dict) else {})
 
 
 def _initial_row(row: Parameter) -> dict[str, Any]:

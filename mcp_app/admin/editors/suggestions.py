@@ -199,14 +199,14 @@ class VariablesWidget(CompositeWidget):
     def value_from_datadict(
         self, data: Mapping[str, Any], files: Any, name: str
     ) -> dict[str, list[str]] | None:
-        """Return the sent suggestions by variable."""
+        """Return the sent suggestions by variable, without empty lists."""
         if name not in data:
             return None
         prefix = f"{name}-"
         return {
-            key.removeprefix(prefix): filled_lines(data[key])
+            key.removeprefix(prefix): texts
             for key in data
-            if key.startswith(prefix)
+            if key.startswith(prefix) and (texts := filled_lines(data[key]))
         }
 
     def get_context(
@@ -257,21 +257,19 @@ class VariablesField(forms.Field):
         if messages := [*problems]:
             raise ValidationError(messages)
         stored = self.variables_widget.stored
-        filled = _without_empty(value)
-        if value is None or filled == _without_empty(_suggestions_by_name(stored)):
+        if value is None or value == _suggestions_by_name(stored):
             return stored
-        return jsonrpc.write(filled).decode() if filled else ""
+        return jsonrpc.write(value).decode() if value else ""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        shown = _suggestions_by_name(self.variables_widget.stored)
-        return data is not None and _without_empty(data) != _without_empty(shown)
+        stored = self.variables_widget.stored
+        return data is not None and data != _suggestions_by_name(stored)
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the suggestions to compare, from sent data or stored JSON."""
-        by_name = value
         if not isinstance(value, dict):
-            by_name = _suggestions_by_name(str(value or ""))
-        return {"": sorted(_without_empty(by_name).items())}
+            value = _suggestions_by_name(str(value or ""))
+        return {"": sorted(value.items())}
 
 
 def variables_of(uri_template: str) -> tuple[str, ...]:
@@ -294,14 +292,13 @@ def problem_of(name: str, suggestions: Sequence[str]) -> str:
 
 
 def _suggestions_by_name(stored: str) -> dict[str, list[str]]:
-    """Return the stored suggestions as the page shows them; {} if the stored JSON
-    has another shape."""
+    """Return the stored suggestions as the page shows them, without empty lists.
+
+    Return {} if the stored JSON has another shape.
+    """
     try:
         by_name = suggestions_from_json(parse_json(stored or "{}"))
     except ValueError:
         return {}
-    return {name: filled_lines("\n".join(texts)) for name, texts in by_name.items()}
-
-
-def _without_empty(by_name: Mapping[str, list[str]] | None) -> dict[str, list[str]]:
-    return {name: texts for name, texts in (by_name or {}).items() if texts}
+    filled = {name: filled_lines("\n".join(texts)) for name, texts in by_name.items()}
+    return {name: texts for name, texts in filled.items() if texts}

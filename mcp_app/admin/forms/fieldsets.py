@@ -10,13 +10,11 @@ from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.parameter_forms import summaries
-from mcp_app.admin.editors.parameter_values import type_label
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.event_types import DeclaredEvent
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import stored_definition
-from mcp_app.catalog.type_hints import Annotation
 from mcp_app.interface.definitions import Label, PromptDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
@@ -50,15 +48,16 @@ def declared_values(key: str, registry: Registry) -> Mapping[str, Any]:
 
 def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
     """Return the context of `mcp_app/widgets/function.html` about a function."""
-    parameters = summaries(function.signature.input_schema)
     returned = function.inspected.returns
+    returned = None if returned is type(None) else returned
+    result = "" if returned is MISSING else str(inspect.formatannotation(returned))
     innermost = inspect.unwrap(function.function)
     # Functions written in C have no code object.
     code = getattr(getattr(innermost, "__func__", innermost), "__code__", None)
     return {
         "description": visible(function.description, None),
-        "parameters": [(each, type_label(each.type)) for each in parameters],
-        "result": "" if returned is MISSING else _annotation(returned),
+        "parameters": summaries(function.signature.input_schema),
+        "result": visible(result, None),
         "name": visible(function.qualified_name),
         "place": f"{code.co_filename}:{code.co_firstlineno}" if code else "",
     }
@@ -67,10 +66,9 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
 def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
     """Return the context of the function page for code, even without a function."""
     if isinstance(declared, DeclaredEvent):
-        fields = summaries(declared.definition.payload_schema)
         return {
             "description": visible(declared.definition.description, None),
-            "told": [(each, type_label(each.type)) for each in fields],
+            "told": summaries(declared.definition.payload_schema),
             "name": visible(declared.qualified_name),
         }
     function, definition = declared.function, declared.definition
@@ -80,19 +78,12 @@ def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
             # Show the place of the declaration: the function may be ours.
             values["place"] = str(mcp.origins["resource", definition.uri].place)
         return values
-    parameters = summaries(getattr(definition, "input_schema", {}))
     return {
         "description": visible(definition.description, None),
-        "parameters": [(each, type_label(each.type)) for each in parameters],
+        "parameters": summaries(getattr(definition, "input_schema", {})),
         "name": visible(f"{function.qualified_name} {function.request}".strip()),
         "place": str(function.place),
     }
-
-
-def _annotation(annotation: Annotation) -> str:
-    if annotation is None or annotation is type(None):
-        return "None"
-    return visible(str(inspect.formatannotation(annotation)), None)
 
 
 def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:

@@ -16,12 +16,7 @@ from mcp_app.admin.forms.fields import AppField, ParametersField, app_titles
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.definitions import (
-    APPROVERS,
-    Approval,
-    Definition,
-    ToolDefinition,
-)
+from mcp_app.interface.definitions import APPROVERS, Definition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, Tool
 from mcp_app.models.definitions import ApprovalChoice, TaskChoice
@@ -53,17 +48,14 @@ def from_code(definition: Definition) -> Mapping[str, str]:
         is_task = definition.task != FORBIDDEN
         values["task"] = str(TaskChoice(definition.task).label) if is_task else ""
         values["app"] = str(app_titles().get(definition.app, definition.app))
-        values["approval"] = _approval_words(definition.approval)
+        values["approval"] = ""
+        if (approval := definition.approval) is not None:
+            label = ApprovalChoice(approval.by).label
+            limit = "" if approval.when is None else f", {_('for some calls')}"
+            values["approval"] = f"{label}{limit}"
         for name in Tool.HINTS:
             values[name] = answers.get(getattr(definition.hints, name), "")
     return values
-
-
-def _approval_words(approval: Approval | None) -> str:
-    if approval is None:
-        return ""
-    label = str(ApprovalChoice(approval.by).label)
-    return label if approval.when is None else f"{label}, {_('for some calls')}"
 
 
 class OverlayForm(WatchedForm[DefinitionRow]):

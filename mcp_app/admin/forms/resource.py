@@ -114,21 +114,19 @@ class ReadableForm(DefinitionForm[Readable]):
         cleaned = super().clean()
         choices = {"audience", "importance"}
         is_changed = not choices.isdisjoint(self.changed_data)
-        if is_changed and not self.errors.keys() & {*choices, "annotations"}:
-            self._clean_annotations()
-        return cleaned
-
-    def _clean_annotations(self) -> None:
+        if not is_changed or self.errors.keys() & {*choices, "annotations"}:
+            return cleaned
         if "annotations" in self.changed_data:
             self.add_error(
                 "annotations",
                 _("You changed both this and a choice above. Change only one of them."),
             )
-            return
+            return cleaned
         before = self._annotations(self.instance.annotations)
         values = {**self.initial, **self.cleaned_data}
         after = merge_annotations(before, values["audience"], values["importance"])
         self.cleaned_data["annotations"] = written_text(after) if after else ""
+        return cleaned
 
     def _annotations(self, text: str) -> JsonObject:
         value = self.instance.json("annotations") if text else None

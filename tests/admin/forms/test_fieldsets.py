@@ -106,5 +106,5 @@ def test_nothing_is_hidden_in_what_code_says() -> None:
 
     said = declared_values("shop.find", hidden)
     assert said["description"] == "a⟦U+200B⟧b"
-    assert said["parameters"][0][0].description == "c⟦U+E0041⟧"
+    assert said["parameters"][0].description == "c⟦U+E0041⟧"
     assert declared_values("a\u200b", registry)["key"] == "a⟦U+200B⟧"

@@ -61,7 +61,13 @@ def call_from_text(text: str) -> PastedCall:
 def _call_from_any(text: str) -> PastedCall:
     text = re.sub(r"\A[$%>#] +(?=curl)", "", text)
     if re.match(r"curl(\.exe)?\s", text):
-        return _tell_variables(_call_from_curl(text), text)
+        call = _call_from_curl(text)
+        # A shell replaces variables, except in single quotes or after a backslash.
+        bare = _QUOTED.sub(lambda each: re.sub(r"\\.", "", each["double"] or ""), text)
+        names = [*dict.fromkeys(_VARIABLE.findall(bare))][:MAX_PAIRS]
+        wording, config = _("what a shell puts in place of %s"), str(call.config)
+        call.left_out += [wording % name[:40] for name in names if name in config]
+        return call
     if text.startswith(("<", "{", "[")) or re.search(r"\s", text):
         message = _(
             "This is no address and no curl command, but perhaps the content of a page."
@@ -288,15 +294,6 @@ def _call_from_curl(text: str) -> PastedCall:
         raise NoCall(message % details)
     if method != "GET":
         call.config["method"] = method
-    return call
-
-
-def _tell_variables(call: PastedCall, text: str) -> PastedCall:
-    """Note variables of the shell, except in single quotes or after a backslash."""
-    bare = _QUOTED.sub(lambda each: re.sub(r"\\.", "", each["double"] or ""), text)
-    names = [*dict.fromkeys(_VARIABLE.findall(bare))][:MAX_PAIRS]
-    wording, sent = _("what a shell puts in place of %s"), str(call.config)
-    call.left_out += [wording % name[:40] for name in names if name in sent]
     return call
 
 

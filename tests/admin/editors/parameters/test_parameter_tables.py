@@ -231,13 +231,13 @@ def test_a_schema_that_no_table_shows_is_summed_up() -> None:
         "required": ["a", "d"],
     }
     assert summaries(schema) == [
-        Parameter("a", "date", True, "Day"),
-        Parameter("b", "json", False, ""),
-        Parameter("c", "json", False, ""),
-        Parameter("d", "object", True, ""),
-        Parameter("e", "json", False, ""),
+        Parameter("a", "Date", True, "Day"),
+        Parameter("b", "JSON", False, ""),
+        Parameter("c", "JSON", False, ""),
+        Parameter("d", "Several fields", True, ""),
+        Parameter("e", "JSON", False, ""),
     ]
     assert summaries({"properties": {"a": {}}, "required": "a"}) == [
-        Parameter("a", "json", False, "")
+        Parameter("a", "JSON", False, "")
     ]
     assert summaries({"properties": 1}) == []
