@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -21,7 +21,6 @@ from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.admin.page.rights import has_right
 from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import OpenApiDocument, Server, State
 from mcp_app.models.stops import stop_matcher
@@ -37,47 +36,30 @@ MAX_SERVERS: Final = 20
 """Servers that the page shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLine:
-    """A server; `ways` are the labels of its methods of authentication.
-
-    `links` are the labels and URLs of its other pages.
-    """
-
-    name: str
-    slug: str
-    url: str
-    address: str
-    state: State
-    ways: str
-    connect_url: str
-    links: Sequence[tuple[Label, str]]
-
-    @property
-    def look(self) -> str:
-        return LOOKS[self.state]
-
-
-def server_lines(request: HttpRequest) -> list[ServerLine]:
+def server_lines(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the servers that the user may see, at most one more than are shown."""
     if not request.user.has_perm("mcp_app.view_server"):
         return []
     is_stopped = stop_matcher(stop_banner.active_stops(request))
     pages = header.OF_SERVERS.items()
     rows = Server.objects.select_related("published").defer("published__content")
-    return [
-        ServerLine(
-            name=str(row),
-            slug=row.slug,
-            url=page_url(row, "change"),
-            address=server_url(row.slug, request.build_absolute_uri("/")),
-            state=State.STOPPED if is_stopped(row) else row.state,
-            ways=", ".join(map(method_label, row.access_names)),
-            connect_url=page_url(row, "connect"),
-            links=[(label, page_url(row, page)) for page, label in pages],
-        )
-        for row in rows.order_by("pk")[: MAX_SERVERS + 1]
-    ]
+    lines = []
+    for row in rows.order_by("pk")[: MAX_SERVERS + 1]:
+        state = State.STOPPED if is_stopped(row) else row.state
+        line = {
+            "name": str(row),
+            "slug": row.slug,
+            "url": page_url(row, "change"),
+            "address": server_url(row.slug, request.build_absolute_uri("/")),
+            "state": state,
+            "look": LOOKS[state],
+            # The labels of its methods of authentication.
+            "ways": ", ".join(map(method_label, row.access_names)),
+            "connect_url": page_url(row, "connect"),
+            "links": [(label, page_url(row, page)) for page, label in pages],
+        }
+        lines.append(line)
+    return lines
 
 
 # -- attention -------------------------------------------------------------------------

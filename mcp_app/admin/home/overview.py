@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -14,7 +15,6 @@ from mcp_app.admin.calls.charts import grouped_digits, hourly_chart, percentile_
 from mcp_app.admin.calls.filters import ANY_FAILURE, ANY_REFUSAL
 from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.admin.home import attention
-from mcp_app.admin.home.attention import ServerLine
 from mcp_app.admin.home.groups import groups_context
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_on
@@ -43,7 +43,7 @@ class Step:
 
 
 def steps_to_begin(
-    request: HttpRequest, done: Sequence[bool], servers: Sequence[ServerLine]
+    request: HttpRequest, done: Sequence[bool], servers: Sequence[dict[str, Any]]
 ) -> list[Step]:
     """Return the steps; asks the database nothing."""
     has_tool, lets_in, connected = done
@@ -53,7 +53,7 @@ def steps_to_begin(
     url, link = token_url, _("Make a token: its page shows the address")
     text = ""
     if servers:
-        url, link = servers[0].connect_url, _("Connect")
+        url, link = servers[0]["connect_url"], _("Connect")
         text = _("has the line for yours.")
     return [
         _tool_step(request, has_tool),

@@ -263,7 +263,7 @@ def test_addresses_states_and_ways_in(admin_client: Client) -> None:
     stopped(published(Server(slug="team", title="For the team", access="public")))
     lines = home(admin_client).context["servers"]
     public = "Public: anyone on the internet, without signing in"
-    assert [(each.address, each.state.label, each.ways) for each in lines] == [
+    assert [(each["address"], each["state"].label, each["ways"]) for each in lines] == [
         ("http://testserver/mcp", "Published", "Access token"),
         ("http://testserver/mcp/team", "Stopped", public),
     ]
@@ -272,7 +272,7 @@ def test_addresses_states_and_ways_in(admin_client: Client) -> None:
 def test_the_site_may_name_its_address(admin_client: Client, settings: object) -> None:
     settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}  # type: ignore[attr-defined]
     (line,) = home(admin_client).context["servers"]
-    assert line.address == "https://shop.example.com/mcp"
+    assert line["address"] == "https://shop.example.com/mcp"
 
 
 def test_many_servers(admin_client: Client) -> None:
@@ -290,6 +290,6 @@ def test_each_server_links_to_its_pages(admin_client: Client) -> None:
     (line,) = response.context["servers"]
     pages = {"seen": "What clients see", "connect": "Connect", "check": "Check"}
     urls = [(label, page_of(server, name)) for name, label in pages.items()]
-    assert line.links == urls
+    assert line["links"] == urls
     text = response.content.decode()
     assert all(f'<a href="{url}">{label}' in text for label, url in urls)
