@@ -27,7 +27,7 @@ from mcp_app.admin.calls.filters import (
     milliseconds,
     stored_time,
 )
-from mcp_app.admin.page.result import Plot, bar_plot
+from mcp_app.admin.page.result import bar_plot
 from mcp_app.interface.definitions import Label
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, DURATIONS, HOUR_S, MINUTE_S
@@ -63,15 +63,6 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class CallChart:
-    """The bars as numbers and as a drawing; `title` names the time of one bar."""
-
-    title: Label
-    bars: Sequence[Bar]
-    plot: Plot
-
-
-@dataclass(frozen=True, slots=True)
 class Figures:
     """Figures of the filtered calls.
 
@@ -87,7 +78,7 @@ class Figures:
     dropped: int
     p50_ms: int | None
     p95_ms: int | None
-    chart: CallChart
+    chart: dict[str, Any]
     servers: tuple[str, ...]
 
 
@@ -121,8 +112,8 @@ def call_figures(call_filter: CallFilter) -> Figures:
     chart = _chart(call_filter.start_ms, times, counts)
     return Figures(
         calls=counts.total(),
-        refused=sum(bar.refused for bar in chart.bars),
-        failed=sum(bar.failed for bar in chart.bars),
+        refused=sum(bar.refused for bar in chart["bars"]),
+        failed=sum(bar.failed for bar in chart["bars"]),
         matching=sum(buckets),
         dropped=sum(row["sum_dropped"] for row in matching),
         p50_ms=percentile_bound(buckets, 50, longest),
@@ -141,7 +132,7 @@ def names_with(call_filter: CallFilter, text: str, max_names: int) -> tuple[str,
     return tuple(names[:max_names])
 
 
-def hourly_chart(since_ms: int, hours: Iterable[Hour]) -> CallChart:
+def hourly_chart(since_ms: int, hours: Iterable[Hour]) -> dict[str, Any]:
     """Return a bar for each hour from `since_ms` on: 24, and the current one."""
     counts = Counter[tuple[int, str]]()
     for hour in hours:
@@ -192,8 +183,13 @@ def percentile_bound(
     return None
 
 
-def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> CallChart:
-    """Return a bar for each of these times, in milliseconds after the start."""
+def _chart(
+    start_ms: int, times: range, counts: Counter[tuple[int, str]]
+) -> dict[str, Any]:
+    """Return a bar for each of these times, in milliseconds after the start.
+
+    The bars are numbers, and a drawing; the title names the time of one bar.
+    """
     columns = [[counts[time, look] for look in LOOKS] for time in times]
     bars = [
         Bar(stored_time(start_ms + time), *column)
@@ -203,7 +199,8 @@ def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> Cal
     labels = [date_format(local_time(bar.start), wording) for bar in bars]
     title = TITLES.get(times.step, _("Calls over time"))
     text = _("%(title)s; the table below says the same") % {"title": title}
-    return CallChart(title, bars, bar_plot(columns, labels, text, [*LOOKS.values()]))
+    plot = bar_plot(columns, labels, text, [*LOOKS.values()])
+    return {"title": title, "bars": bars, "plot": plot}
 
 
 def grouped_digits(number: int) -> str:

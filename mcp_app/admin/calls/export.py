@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from io import StringIO
 from typing import Any, Final
 from unicodedata import normalize
@@ -75,9 +75,15 @@ def csv_chunks(sought: CallQuery) -> Iterator[str]:
     header = [tuple(COLUMNS)]
     for calls in _call_pages(sought):
         part = StringIO()
-        rows = (map(csv_cell_text, _csv_values(call)) for call in calls)
-        csv.writer(part).writerows([*header, *rows])
+        writer = csv.writer(part)
+        writer.writerows(header)
         header = []
+        for call in calls:
+            values = {name: getattr(call, column) for name, column in COLUMNS.items()}
+            time = local_time(stored_time(call.time_ms))
+            values["time"] = time.isoformat(timespec="milliseconds")
+            values["took_ms"] = call.took_us / 1_000
+            writer.writerow(map(csv_cell_text, values.values()))
         yield part.getvalue()
 
 
@@ -110,9 +116,3 @@ def csv_cell_text(value: object) -> str:
     sign = normalize("NFKC", text.lstrip()[:1])
     formula = text.startswith(ODD) or sign.startswith(FORMULAS)
     return visible(f"'{text}" if formula else text, None)
-
-
-def _csv_values(call: Call) -> Iterable[object]:
-    time = local_time(stored_time(call.time_ms)).isoformat(timespec="milliseconds")
-    values = {name: getattr(call, column) for name, column in COLUMNS.items()}
-    return (values | {"time": time, "took_ms": call.took_us / 1_000}).values()

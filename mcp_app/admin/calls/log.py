@@ -272,19 +272,13 @@ def _select_boxes(filters: CallFilter, totals: Figures | None) -> dict[str, str]
     slugs = {*(totals.servers if totals else ()), filters.server} - {""}
     if slugs:
         boxes["server"] = (_("Server"), {slug: visible(slug) for slug in sorted(slugs)})
-    return {
-        name: Select(
-            attrs={"aria-label": label}, choices=_choices(name, label, labels)
-        ).render(name, getattr(filters, name))
-        for name, (label, labels) in boxes.items()
-    }
-
-
-def _choices(
-    name: str, label: Label, choices: Mapping[str, Label]
-) -> list[tuple[str, Label]]:
-    all_label = _("All outcomes") if name == "outcome" else f"{label}: {_('all')}"
-    return [*([] if name == "when" else [("", all_label)]), *choices.items()]
+    selects = {}
+    for name, (label, labels) in boxes.items():
+        all_label = _("All outcomes") if name == "outcome" else f"{label}: {_('all')}"
+        choices = [*([] if name == "when" else [("", all_label)]), *labels.items()]
+        select = Select({"aria-label": label}, choices)
+        selects[name] = select.render(name, getattr(filters, name))
+    return selects
 
 
 def _filter_chips(filters: CallFilter) -> list[dict[str, str]]:

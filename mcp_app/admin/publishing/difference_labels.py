@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.utils.text import capfirst
@@ -110,15 +111,12 @@ def _seconds_text(row: PublishedRow, value: str) -> str:
     return value
 
 
-def _row_titles(name: str) -> Callable[[PublishedRow, str], str]:
-    def titles(row: PublishedRow, value: str) -> str:
-        keys = [int(key) for key in value.splitlines() if key.isdecimal()]
-        model: Any = type(row)._meta.get_field(name).related_model
-        rows = model._default_manager.in_bulk(keys)
-        missing = _("one that was deleted")
-        return "\n".join(str(rows.get(key, missing)) for key in keys)
-
-    return titles
+def _row_titles(name: str, row: PublishedRow, value: str) -> str:
+    keys = [int(key) for key in value.splitlines() if key.isdecimal()]
+    model: Any = type(row)._meta.get_field(name).related_model
+    rows = model._default_manager.in_bulk(keys)
+    missing = _("one that was deleted")
+    return "\n".join(str(rows.get(key, missing)) for key in keys)
 
 
 _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] = {
@@ -133,6 +131,6 @@ _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] =
         map(method_label, split_words(value))
     ),
     ("ttl_ms", ""): _seconds_text,
-    **{("chosen", name): _row_titles(name) for name in Server.CHOICES},
+    **{("chosen", name): partial(_row_titles, name) for name in Server.CHOICES},
 }
 """How a form shows a stored value, by column and part ("" for a column without)."""

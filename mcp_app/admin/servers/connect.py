@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -15,7 +14,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -256,22 +254,17 @@ class Place:
         refused = refusal_counts(reports_on(self.request), row.created) - before
         parameters = {"token": row.pk, "before": counts_text(before)}
         query = f"?{urlencode({'client': self.client, **parameters})}"
-        contact = first_contact(row)
+        contact, came = first_contact(row), _("Something came in with this token: {}.")
         return {
             "made": row,
             "contact": contact,
-            "came": "" if contact.used is None else came_sentence(contact.used),
+            "came": format_html(came, time_html(contact.used)) if contact.used else "",
             "refused": refused_sentence(refused),
             "refused_url": has_right(self.request, "view_call")
             and reverse("admin:mcp_app_call_refused"),
             "refresh": query,
             "part": f"{query}&part={CONTACT}",
         }
-
-
-def came_sentence(used: datetime) -> SafeString:
-    """Say when a request with the token came in, as HTML."""
-    return format_html(_("Something came in with this token: {}."), time_html(used))
 
 
 def refused_sentence(refused: Mapping[str, int]) -> str:

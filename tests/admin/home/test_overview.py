@@ -95,7 +95,7 @@ def test_the_calls_of_a_day(staff: Staff) -> None:
     assert f'<a href="{url}">Calls, last 24 hours</a>: 79' in text
     assert f'<a href="{url}?outcome=any_failure">2 failed</a>' in text
     assert f'<a href="{url}?outcome=any_refusal">1 were refused</a>' in text
-    bars = context["chart"].bars
+    bars = context["chart"]["bars"]
     numbers = [(bar.answered, bar.refused, bar.failed) for bar in bars]
     assert [sum(each) for each in zip(*numbers, strict=True)] == [76, 1, 2]
     often, *others = context["most_called"]
