@@ -15,7 +15,7 @@ from mcp_app.admin.access.conditions import LABELS
 from mcp_app.admin.editors.rows import CompositeWidget
 from mcp_app.admin.forms.definition import FormMeta
 from mcp_app.admin.forms.fields import JsonField
-from mcp_app.admin.forms.watched_form import Difference, WatchedForm
+from mcp_app.admin.forms.watched_form import Triple, WatchedForm
 from mcp_app.admin.page.wording import SERVER
 from mcp_app.catalog.definition_texts import has_full_text
 from mcp_app.conf import BY_ISSUER, mcp_settings
@@ -150,14 +150,12 @@ class ServerForm(WatchedForm[Server]):
             )
         return listing
 
-    def _differences(self) -> Iterator[Difference]:
+    def _differences(self) -> Iterator[Triple]:
         yield from super()._differences()
         for name in self.fields.keys() & set(Server.CHOICES):
             saved, field = self.initial.get(name), self.fields[name]
             if field.has_changed(saved, self[name].data):
-                mine = self.cleaned_data.get(name, ())
-                yield Difference(
-                    label=str(field.label),
-                    theirs=", ".join(map(str, saved or ())) or _("(empty)"),
-                    mine=", ".join(map(str, mine)) or _("(empty)"),
-                )
+                theirs = ", ".join(map(str, saved or ()))
+                mine = ", ".join(map(str, self.cleaned_data.get(name, ())))
+                empty = _("(empty)")
+                yield str(field.label), theirs or empty, mine or empty

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -62,22 +61,7 @@ _DIGITS: Final = 16
 _NEVER_COMPARED: Final = {"id", "lock_version", "created", "updated", "updated_by"}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an error is: the HTML id and label of its field, and the message."""
-
-    id: str
-    label: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A column in which two users' values differ, as a page shows it."""
-
-    label: str
-    theirs: str
-    mine: str
+Triple: TypeAlias = tuple[str, str, str]
 
 
 class WatchedForm(TypedForm[Row]):
@@ -88,8 +72,11 @@ class WatchedForm(TypedForm[Row]):
     opened_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
     opened_fields = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    differences: tuple[Difference, ...] = ()
-    """The differences from the version that somebody else saved meanwhile."""
+    differences: Sequence[Triple] = ()
+    """The differences from the version that somebody else saved meanwhile.
+
+    Each is the label of a field, and the values of both users as a page shows them.
+    """
     is_conflict = False
     """Whether somebody else saved the row, so this form did not."""
     left_out: Sequence[str] = ()
@@ -149,7 +136,7 @@ class WatchedForm(TypedForm[Row]):
         self.is_conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
         super()._post_clean()  # type: ignore[misc]
         if self.is_conflict:
-            self.differences = tuple(self._differences())
+            self.differences = [*self._differences()]
 
     def _conflict_message(self) -> str:
         by = getattr(self.instance, "updated_by", None) or _("Someone")
@@ -160,7 +147,7 @@ class WatchedForm(TypedForm[Row]):
             "overwritten; your text is still in the form below."
         ) % {"by": by, "what": what, "at": time_text(at)}
 
-    def _differences(self) -> Iterator[Difference]:
+    def _differences(self) -> Iterator[Triple]:
         """Yield the differences: JSON and hints in the words of the page *Publish*."""
         row: Any = self.instance
         mine, saved = _editable_values(row), copy(row)
@@ -182,9 +169,9 @@ class WatchedForm(TypedForm[Row]):
             elif field == CHANGES:
                 # The hints are several columns, but one field: yield them once.
                 lines = in_words.pop(field, [])
-            for part, *values in lines:
+            for part, before, after in lines:
                 label = capfirst(part) or str(self.fields[field].label)
-                yield Difference(label, *(_value_text(column, each) for each in values))
+                yield label, _value_text(column, before), _value_text(column, after)
 
     def field_of_column(self, column: str) -> str:
         """Return the name of the form field that edits a column."""
@@ -248,21 +235,24 @@ class WatchedForm(TypedForm[Row]):
         self._errors = ErrorDict()
         self._bound_fields_cache: dict[str, forms.BoundField] = {}
 
-    def places(self) -> list[Place]:
-        """Return the place of each error, for the summary at the top."""
+    def places(self) -> list[Triple]:
+        """Return the HTML id and label of each wrong field, and the message.
+
+        The summary at the top of the page shows them.
+        """
         names = [name for name in self.errors if name != NON_FIELD_ERRORS]
         return [place for name in names for place in self._places_of(name)]
 
-    def _places_of(self, name: str) -> list[Place]:
+    def _places_of(self, name: str) -> list[Triple]:
         bound = self[name]
         widget = bound.field.widget
         id_ = bound.id_for_label or bound.auto_id
         if isinstance(widget, SheetWidget):
             if bound.data.result.way == "json":
                 id_ = f"{id_}-json"
-            elif inner := [Place(*each) for each in widget.error_places(bound.data)]:
+            elif inner := [*widget.error_places(bound.data)]:
                 return inner
-        return [Place(id_, str(bound.label), " ".join(map(str, bound.errors)))]
+        return [(id_, str(bound.label), " ".join(map(str, bound.errors)))]
 
 
 def _editable_values(row: WatchedRow) -> dict[str, Any]:

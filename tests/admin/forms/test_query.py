@@ -522,7 +522,7 @@ def test_two_people_at_one_form(admin_client: Client) -> None:
     refused = fill_in_again(admin_client, page_of(tool), opened, **typed)
     assert "Nothing was overwritten" in refused.content.decode()
     assert shown_values(refused)[f"{ROW}-filters-1-path"] == "state"
-    told = [(e.label, e.theirs, e.mine) for e in form_of(refused).differences]  # type: ignore[attr-defined]
+    told = form_of(refused).differences  # type: ignore[attr-defined]
     assert ("At most", "3 rows", "5 rows") in told
     on_top = fill_in_again(admin_client, page_of(tool), refused, _mine="1")
     # The draft is about what the form shows now.

@@ -69,8 +69,7 @@ def test_what_someone_else_saved_meanwhile_is_not_overwritten(
     assert tool.title == "Theirs"
     # The text is still there, and the page says what differs.
     assert shown_values(response)["title"] == "Mine"
-    differences = form_of(response).differences  # type: ignore[attr-defined]
-    told = [(each.label, each.theirs, each.mine) for each in differences]
+    told = form_of(response).differences  # type: ignore[attr-defined]
     assert ("Title", "Theirs", "Mine") in told
     assert ("Description", "<b>Hers</b>", "(empty)") in told
     text = response.content.decode()
@@ -83,8 +82,8 @@ def test_hints_differ_in_the_words_of_the_page(
 ) -> None:
     url, opened = meanwhile(tool, read_only=True)
     response = fill_in_again(admin_client, url, opened, changes="adds")
-    labels = {each.label for each in form_of(response).differences}  # type: ignore[attr-defined]
-    assert labels == {"What it changes"}
+    told = form_of(response).differences  # type: ignore[attr-defined]
+    assert {label for label, _theirs, _mine in told} == {"What it changes"}
     merged = fill_in_again(admin_client, url, response, _mine="Keep")
     assert shown_values(merged)["changes"] == "adds"
 
@@ -166,7 +165,7 @@ def conflict_on_top(client: Client, url: str, opened: Any, **typed: Any) -> Any:
     form: Any = form_of(conflict)
     assert form.is_conflict
     # All is told in words.
-    assert not any('":' in each.theirs + each.mine for each in form.differences)
+    assert not any('":' in theirs + mine for _label, theirs, mine in form.differences)
     merged = fill_in_again(client, url, conflict, _mine="Keep")
     assert errors(merged) == {}
     return merged
