@@ -47,6 +47,7 @@ from mcp_app.admin.calls.presentation import (
 )
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page
+from mcp_app.admin.page.unfold import FixedRows
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
@@ -60,7 +61,7 @@ MAX_NAMES: Final = 50
 
 
 @admin.register(Call)
-class CallAdmin(SettledAdmin[Call]):
+class CallAdmin(FixedRows[Call], SettledAdmin[Call]):
     """Read-only pages of calls: nobody can add, change or delete one here."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -71,14 +72,6 @@ class CallAdmin(SettledAdmin[Call]):
             path("", wrap(self.changelist_view), name=f"{name}_changelist"),
             path("<int:key>/", wrap(self.call_view), name=f"{name}_change"),
         ]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Call | None = None
-    ) -> bool:
-        return False
 
     def has_delete_permission(
         self, request: HttpRequest, obj: Call | None = None

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.operations.live import LivePages
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.page.people import client_of, session_user_name, user_names
+from mcp_app.admin.page.unfold import FixedRows
 from mcp_app.models import Session
 from mcp_app.site_time import time_html, unix_time
 
@@ -28,21 +29,13 @@ class SessionList(ChangeList):
 
 
 @admin.register(Session)
-class SessionAdmin(NoBulkDeletion[Session], LivePages):
+class SessionAdmin(NoBulkDeletion[Session], FixedRows[Session], LivePages):
     change_list_template = "admin/mcp_app/sessions.html"
     list_display = ["client", "user", "server", "revision", "last_seen", "opened"]
     search_fields = ["client_info", "server"]
     show_full_result_count = False
     ordering = ["-seen_ms"]
     fields = ["client", "user", "server", "revision", "last_seen", "opened"]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Session | None = None
-    ) -> bool:
-        return False
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return SessionList

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from django.apps import apps
 from django.db.models import Model
+from django.http import HttpRequest
 
 HAS_UNFOLD: Final = apps.is_installed("unfold")
 """Whether the site uses django-unfold."""
@@ -33,3 +34,15 @@ if TYPE_CHECKING:
 else:
     # Django's class takes no type arguments at run time.
     class TypedAdmin(ModelAdmin, Generic[AnyRow]): ...
+
+
+class FixedRows(TypedAdmin[AnyRow]):
+    """Rows that nobody can add or change here."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: AnyRow | None = None
+    ) -> bool:
+        return False

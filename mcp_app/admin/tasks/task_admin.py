@@ -24,7 +24,7 @@ from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.keys import primary_key_of
 from mcp_app.admin.page.rights import has_right
-from mcp_app.admin.page.unfold import AnyRow
+from mcp_app.admin.page.unfold import AnyRow, FixedRows
 from mcp_app.admin.trying.tabs import NoVariables
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.principal import CONSOLE
@@ -60,7 +60,7 @@ def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -
     page.message_user(request, message % {"count": count}, level)
 
 
-class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
+class CallerAdmin(NoBulkDeletion[AnyRow], FixedRows[AnyRow], SettledAdmin[AnyRow]):
     """Shows read-only rows that store their caller."""
 
     template: str
@@ -94,14 +94,6 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
         response = render_page(self, request, self.template, str(row), context)
         response["Cache-Control"] = "no-store"
         return response
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: AnyRow | None = None
-    ) -> bool:
-        return False
 
     def has_delete_permission(
         self, request: HttpRequest, obj: AnyRow | None = None
