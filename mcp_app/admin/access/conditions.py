@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.db.models import Q
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -228,11 +227,6 @@ def _rule_condition(key: str) -> Condition:
         note = f"{note} {remark}"
     change = _("To change this, change the code of %(function)s.") % written
     return Condition(which=None, change=change, note=note, **parts)
-
-
-def first_letter(condition: Condition) -> str:
-    """Return a condition's label with a capital first letter."""
-    return str(capfirst(condition.label))
 
 
 LABELS: Final = {

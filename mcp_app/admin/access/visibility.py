@@ -85,14 +85,6 @@ class Visibility:
     @cached_property
     def all_gates(self) -> list[Gate]:
         gates_of_row = [*gates_without_stops(self.row, self.server, self._tags)]
-        if stop := self._applying_stop():
-            closed, change = stop_sentence(stop), _("Start it again.")
-            gate = Gate(label=_("Not stopped"), closed=closed, change=change)
-            gates_of_row.insert(0, gate)
-        return gates_of_row
-
-    def _applying_stop(self) -> Stop | None:
-        """Return a stop that applies to the row now."""
         stops = (
             stop
             for stop in self._stops
@@ -101,7 +93,11 @@ class Visibility:
             or self._holds_server(stop)
             or (stop.scope == Scope.CHANGES and changes_things(self.row, self._content))
         )
-        return next(stops, None)
+        if stop := next(stops, None):
+            closed, change = stop_sentence(stop), _("Start it again.")
+            gate = Gate(label=_("Not stopped"), closed=closed, change=change)
+            gates_of_row.insert(0, gate)
+        return gates_of_row
 
     def _holds_server(self, stop: Stop) -> bool:
         if self.server is None or stop.scope != Scope.SERVER:

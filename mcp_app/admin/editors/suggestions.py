@@ -226,15 +226,14 @@ class VariablesWidget(CompositeWidget):
         """Yield the variables of the template, then others that have suggestions."""
         for name in dict.fromkeys((*self.variables, *by_name)):
             suggestions = by_name.get(name, [])
-            if name in self.variables or suggestions:
-                yield {
-                    "name": name,
-                    "text": "\n".join(suggestions),
-                    "count": len(suggestions),
-                    # An unfinished template has no variables: then accept every name.
-                    "is_known": name in self.variables or not self.variables,
-                    "problem": problem_of(name, suggestions),
-                }
+            yield {
+                "name": name,
+                "text": "\n".join(suggestions),
+                "count": len(suggestions),
+                # An unfinished template has no variables: then accept every name.
+                "is_known": name in self.variables or not self.variables,
+                "problem": problem_of(name, suggestions),
+            }
 
 
 class VariablesField(forms.Field):

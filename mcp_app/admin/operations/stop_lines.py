@@ -75,7 +75,8 @@ class Line:
 
 def stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
     """Yield a box each for all changing tools, each server, and everything."""
-    everything = _stops_in_scope(on, Scope.EVERYTHING)
+    everything = [each for each in on if each.scope == Scope.EVERYTHING]
+    note = f" {_('Stopped with everything.')}" if everything else ""
     count = count_changing(mcp, on)
     about = _("Tools that only read go on.")
     if count is not None:
@@ -86,17 +87,17 @@ def stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
         ) % {"count": count}
     yield Line(
         title=_("All tools that change things"),
-        about=_with_everything(about, everything),
+        about=f"{about}{note}",
         button=_("Stop what changes things"),
         target=Scope.CHANGES,
-        stops=_stops_in_scope(on, Scope.CHANGES),
+        stops=[each for each in on if each.scope == Scope.CHANGES],
         is_off=bool(everything),
     )
     clients = _client_counts()
     for server in Server.rows().filter(published__isnull=False):
         yield Line(
             title=_("Server %(name)s") % {"name": server},
-            about=_with_everything(_server_summary(server, clients), everything),
+            about=f"{_server_summary(server, clients)}{note}",
             button=_("Stop %(name)s") % {"name": server},
             target=f"server:{server.pk}",
             stops=stop_banner.stops_of_row(on, server),
@@ -109,14 +110,6 @@ def stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
         target=Scope.EVERYTHING,
         stops=everything,
     )
-
-
-def _with_everything(about: str, everything: Sequence[Stop]) -> str:
-    return f"{about} {_('Stopped with everything.')}" if everything else about
-
-
-def _stops_in_scope(on: Sequence[Stop], scope: str) -> list[Stop]:
-    return [each for each in on if each.scope == scope]
 
 
 def _server_summary(server: Server, clients: Mapping[str, int]) -> str:

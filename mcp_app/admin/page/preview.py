@@ -24,7 +24,6 @@ from mcp_app.protocol.content import (
 
 MAX_CHARACTERS: Final = 64 * 1024
 MAX_PICTURE_BYTES: Final = 2 * 1024 * 1024
-LETTERS_OF_A_TOKEN: Final = 4
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types in which no browser runs scripts; SVG is shown as text."""
 _TEXTS: Final = ("application/json", "application/xml", "image/svg+xml")
@@ -77,7 +76,7 @@ def look_of_block(block: Block) -> Look:
 def _text_look(text: str) -> Look:
     return Look(
         text=visible(text[:MAX_CHARACTERS], None),
-        # An estimate, rounded up.
-        tokens=-(-len(text) // LETTERS_OF_A_TOKEN),
+        # An estimate: about 4 characters each, rounded up.
+        tokens=-(-len(text) // 4),
         is_cut=len(text) > MAX_CHARACTERS,
     )

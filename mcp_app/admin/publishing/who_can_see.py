@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.access.conditions import first_letter
 from mcp_app.admin.access.sentences import (
     ANYONE,
     NOBODY_CAN,
@@ -151,7 +151,7 @@ class Numbers:
         for condition, number in conditions:
             at_most = at_most or condition.which is None
             count = count_text(0 if shut else number, at_most=at_most and not shut)
-            yield Step(first_letter(condition), "", count, condition.note)
+            yield Step(capfirst(condition.label), "", count, condition.note)
 
 
 # -- one person ---------------------------------------------------------------------
@@ -220,4 +220,5 @@ def condition_steps(
                 "Anonymous callers have no permissions. Make the server require"
                 " authentication, or remove the permission."
             )
-        yield Step(first_letter(each), "yes" if is_met else "no", "", each.note, change)
+        look = "yes" if is_met else "no"
+        yield Step(capfirst(each.label), look, "", each.note, change)
