@@ -290,7 +290,8 @@ class Task(models.Model):
 
     The principal with the key `holder` may read it; the limits of `person` hold.
     `caller` is JSON of who called, with what client; `state` is JSON of the questions
-    and answers so far (`server.tasks`).  `result` and `error` are JSON as on the wire.
+    and answers so far (`server.task_states`).  `result` and `error` are JSON as on the
+    wire.
     From `send_ms` on it may be given to the site's queue (again), if it waits.
     `call_digest` is the digest of an open call that needs or has a person's agreement;
     `approver` is the person who has decided.

@@ -26,7 +26,7 @@ from mcp_app.server.handlers import tools
 from mcp_app.server.outcome import Encoded, Response
 from mcp_app.server.round_trip import InputRequired
 from mcp_app.server.run import End, Run
-from mcp_app.server.tasks import parked_state, request_state_of, state_members
+from mcp_app.server.task_states import parked_state, request_state_of, state_members
 from mcp_app.streams.tasks import task_rows
 
 PROGRESS_S: Final = 1.0

@@ -41,7 +41,7 @@ from mcp_app.protocol.tasks import (
 from mcp_app.server import dispatch
 from mcp_app.server.outcome import Response
 from mcp_app.server.run import End, Run
-from mcp_app.server.tasks import request_members
+from mcp_app.server.task_states import request_members
 from mcp_app.streams import tasks as rows
 from mcp_app.streams.tasks import task_rows
 

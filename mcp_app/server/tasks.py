@@ -1,18 +1,12 @@
-"""From a call to a task, and from a task to the call that runs it.
-
-If a task asks a question, its run ends, and its row keeps the question.  When all
-answers are there, the function runs again from its start, as in a request of the
-stateless era (`RoundTrip.ask_by_retry`).
-"""
+"""Which calls become tasks, what they answer then, and who may read a task."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.server import GET_TASK_RESULT
@@ -35,8 +29,6 @@ from mcp_app.protocol.tasks import (
     Decision,
     NewTask,
     TaskRecord,
-    TaskState,
-    read_json,
     task_to_wire,
 )
 from mcp_app.server.approving import (
@@ -49,7 +41,8 @@ from mcp_app.server.approving import (
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.outcome import Encoded, Failed, error_of_end, with_outcome
 from mcp_app.server.round_trip import InputRequired, now_ms
-from mcp_app.server.stored_callers import caller_members, caller_of
+from mcp_app.server.stored_callers import caller_of
+from mcp_app.server.task_states import first_state
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
@@ -183,7 +176,7 @@ async def create_task(
             caller=jsonrpc.write(caller_of(request)).decode(),
             revision=request.revision.version,
             arguments=jsonrpc.write(arguments).decode(),
-            state=_first_state(earlier, approval),
+            state=first_state(earlier, approval),
             rerun=entry.definition.may_rerun,
             ttl_ms=ttl_ms,
             status=decision.status or WORKING,
@@ -275,80 +268,3 @@ def _lifetime_ms(request: Request) -> int:
     if type(ttl) not in (int, float) or not ttl > 0:
         raise InvalidParams(f"params.task.ttl is {ttl!r:.80}: it must be above 0.")
     return max(MIN_TTL_MS, int(min(max_ms, ttl)))
-
-
-# -- state -----------------------------------------------------------------------------
-
-
-def _first_state(earlier: RequestState | None, approval: JsonObject | None) -> str:
-    if earlier is None:
-        round_trip = secrets.token_hex(16)
-        return _write_state(TaskState(round_trip=round_trip, approval=approval))
-    answered = {key: list(each) for key, each in earlier.answered.items()}
-    return _write_state(TaskState(round_trip=earlier.round_trip, answered=answered))
-
-
-def state_members(state: TaskState) -> JsonObject:
-    """Return a state as JSON for the row."""
-    members = {name: getattr(state, name) for name in TaskState.__slots__}
-    return {name: each for name, each in members.items() if each}
-
-
-def _write_state(state: TaskState) -> str:
-    return jsonrpc.write(state_members(state)).decode()
-
-
-def request_state_of(state: TaskState) -> RequestState:
-    """Return the state of a task as that of a retry."""
-    questions = (state.questions or {}).values()
-    return RequestState(
-        round_trip=state.round_trip,
-        open_digests={question["key"]: question["digest"] for question in questions},
-        answered={key: tuple(each) for key, each in (state.answered or {}).items()},
-    )
-
-
-def replies_of(state: TaskState) -> JsonObject:
-    """Return the answers to the questions of the last run, as `inputResponses`."""
-    questions = (state.questions or {}).values()
-    return {each["key"]: each["reply"] for each in questions if "reply" in each}
-
-
-def parked_state(state: TaskState, needed: InputRequired) -> TaskState:
-    """Return the state of a task whose run has ended with questions."""
-    wire_keys, questions = [*(state.wire_keys or ())], {}
-    # Clients know a question by its wire key, which a task uses for one question only.
-    for key, request in needed.questions.items():
-        wire_key, number = key, 1
-        while wire_key in wire_keys:
-            number += 1
-            wire_key = f"{key}_{number}"
-        wire_keys.append(wire_key)
-        digest = needed.state.open_digests[key]
-        questions[wire_key] = {"key": key, "digest": digest, "request": request}
-    return TaskState(
-        round_trip=state.round_trip,
-        answered={key: list(each) for key, each in needed.state.answered.items()},
-        questions=questions,
-        wire_keys=wire_keys,
-        approval=state.approval,
-    )
-
-
-# -- runs ------------------------------------------------------------------------------
-
-
-def request_members(record: TaskRecord) -> dict[str, Any]:
-    """Return the members of the `Request` that runs a task, from the task's row."""
-    replies = replies_of(record.read_state())
-    return {
-        **caller_members(read_json(record.caller)),
-        "id": record.public_id,
-        "method": "tools/call",
-        "params": {
-            "name": record.tool,
-            "arguments": read_json(record.arguments),
-            **({"inputResponses": replies} if replies else {}),
-        },
-        "person": record.person,
-    }

@@ -56,6 +56,7 @@ from mcp_app.server import (
     request,
     round_trip,
     subscriptions,
+    task_states,
     waiting,
 )
 from mcp_app.server import tasks as task_calls
@@ -320,7 +321,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(task_calls._lifetime_ms, "S-TASKS-036"),
     Guard(task_calls._answer_with_task, "S-TASKS-039 L-TASKS-007"),
     Guard(task_calls.mode_of, "S-TASKS-008"),
-    Guard(task_calls.parked_state, "L-TASKS-031 L-TASKS-032"),
+    Guard(task_states.parked_state, "L-TASKS-031 L-TASKS-032"),
     Guard(
         task_calls.requires_extension,
         "L-DISC-007 L-TASKS-004 L-TASKS-048 L-TASKS-056",

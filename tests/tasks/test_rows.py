@@ -21,7 +21,7 @@ from mcp_app.models import Change, Task, Worker
 from mcp_app.models.tasks import LATE_MS, MAX_SIZE, TASK
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol.tasks import NewTask, TaskState
-from mcp_app.server.tasks import state_members
+from mcp_app.server.task_states import state_members
 from mcp_app.streams import tasks as rows
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
