@@ -60,8 +60,9 @@ async def call_tool(run: Run) -> Encoded:
     try:
         name = coercion.string_member(request.params, "name")
         entry: ToolEntry = find_entry(run, "tools", name)
-        if request.task is None:
-            _charge_caller(request, entry)
+        rates = request.adapters.rates
+        if request.task is None and (wait := rates.wait_for_tool(request.payer, entry)):
+            raise Failed(rates.sentence(entry, wait), Outcome.LIMITED)
         arguments, bound = await _bind_arguments(run, entry)
         if not await request.allows_arguments(entry.definition, arguments):
             raise Failed(forbidden_text(entry), Outcome.FORBIDDEN)
@@ -90,7 +91,7 @@ async def _call_function(
         output = await calls.run_user_code(run, entry, entry.runnable, bound)
     except TaskStarted as started:
         return await start_task(run, entry, arguments, started.state)
-    return _check_and_encode(run.request, entry, output)
+    return _encode_for_request(run.request, entry, output)
 
 
 async def finish_tool_call(
@@ -112,7 +113,7 @@ async def finish_tool_call(
             raise error_of_run(run, error) from error.__cause__
         except (Exception, asyncio.CancelledError) as error:
             raise failure_of(run, entry, error) from error
-        return _check_and_encode(run.request, entry, output)
+        return _encode_for_request(run.request, entry, output)
     except Failed as failed:
         return _encode_failure(run, failed)
     finally:
@@ -158,13 +159,6 @@ def _bind(run: Run, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
     return accepted, entry.runnable.bind(accepted)
 
 
-def _charge_caller(request: Request, entry: ToolEntry) -> None:
-    """Charge the caller for the call; raise `Failed` if it must wait."""
-    rates = request.adapters.rates
-    if wait := rates.wait_for_tool(request.payer, entry):
-        raise Failed(rates.sentence(entry, wait), Outcome.LIMITED)
-
-
 def _refuse_arguments(run: Run, violations: list[Violation]) -> Encoded:
     lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
     heading = f"Invalid arguments for {_called_entry(run).identity}:"
@@ -187,10 +181,10 @@ def _called_entry(run: Run) -> ToolEntry:
 
 def _encode_failure(run: Run, failed: Failed) -> Encoded:
     output = ToolOutput(failed.content, is_error=True)
-    return _check_and_encode(run.request, _called_entry(run), output, failed.ending)
+    return _encode_for_request(run.request, _called_entry(run), output, failed.ending)
 
 
-def _check_and_encode(
+def _encode_for_request(
     request: Request,
     entry: ToolEntry,
     output: ToolOutput,
@@ -214,9 +208,7 @@ def check_and_encode(
 
     The first ending counts: `ending` if the call failed, else that of an error output.
     """
-    encoded, failed = b"", None
-    if not _surely_fits(entry, output):
-        failed = _shape_failure(entry, output)
+    encoded, failed = b"", _shape_failure(entry, output)
     if failed is None:
         try:
             encoded = _encode_output(catalog, revision, output)
@@ -250,16 +242,12 @@ def _size_failure(
     )
 
 
-def _surely_fits(entry: ToolEntry, output: ToolOutput) -> bool:
-    if type(output) is ScalarOutput and type(output.value) is entry.scalar:
-        return True
-    return output.is_error or entry.definition.output_schema is None
-
-
 def _shape_failure(entry: ToolEntry, output: ToolOutput) -> Failed | None:
-    structured, validator = output.structured, entry.output_validator
-    if validator is None:
+    if type(output) is ScalarOutput and type(output.value) is entry.scalar:
         return None
+    if output.is_error or (validator := entry.output_validator) is None:
+        return None
+    structured = output.structured
     if structured is None:
         return Failed(
             f"{entry.identity} returned no structured content, but its output schema"
