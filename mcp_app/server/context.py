@@ -238,8 +238,7 @@ class CallCore:
                 f"A client cannot come back after {after!r} seconds. Give more than 0"
                 f" and at most {MAX_RECONNECT_DELAY_S:g}."
             )
-        after_ms = math.ceil(after * 1000)
-        self._run_on_loop(self.run.reply.reconnect, after_ms)
+        self._run_on_loop(self.run.reply.reconnect, math.ceil(after * 1000))
 
     def _run_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
         if self.is_on_loop():

@@ -68,8 +68,7 @@ async def answer_request(
     ):
         with tracing.record_request(run, span):
             return await answer_request(run, handler, began)
-    is_logged = request.method in recording.KINDS
-    audit = request.adapters.audit if is_logged else None
+    audit = request.adapters.audit if request.method in recording.KINDS else None
     began, body = time.monotonic() if began is None else began, b""
     arguments = None
     try:
@@ -147,8 +146,7 @@ def _input_required(
     except ValueError as error:
         return _refuse_request(request, InternalError(str(error)))
     result = request.complete_result(results.input_required(needed.questions, state))
-    encoded = result_message(request.id, jsonrpc.write(result))
-    return 200, encoded, needed.ending
+    return 200, result_message(request.id, jsonrpc.write(result)), needed.ending
 
 
 def result_message(request_id: str | int, result: bytes) -> bytes:
@@ -174,8 +172,7 @@ def _check_caller_waits(run: Run) -> None:
 def _refuse_request(
     request: Request, error: ProtocolError
 ) -> tuple[int, bytes, Ending]:
-    refusal = encoded_refusal(request.revision, request.id, error)
-    return *refusal, ending_of(error)
+    return *encoded_refusal(request.revision, request.id, error), ending_of(error)
 
 
 def encoded_refusal(

@@ -137,8 +137,7 @@ def _open_position(request: Request, entry: EventEntry, text: str) -> int | None
 
 def cursor_at(request: Request, entry: EventEntry, position: int) -> str:
     """Return a position as a cursor; it survives restarts."""
-    slug = request.catalog.server.slug
-    cursor = Cursor(slug, LISTING, position, entry.identity)
+    cursor = Cursor(request.catalog.server.slug, LISTING, position, entry.identity)
     return cursors.seal_cursor(cursor, request.adapters.cursor_keys[0])
 
 

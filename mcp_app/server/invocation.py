@@ -379,17 +379,13 @@ def _transaction_alias() -> str | None:
 def refuse_in(alias: str | None) -> None:
     """Raise `QuestionInTransaction` if this database has a transaction open."""
     if alias is not None:
+        frames = reversed(traceback.extract_stack())
+        asking = next(each for each in frames if not each.filename.startswith(PACKAGE))
         raise QuestionInTransaction(
             f"The code asked a question inside a transaction on {alias!r} at"
-            f" {_user_line()}. Ask before the transaction begins, or declare the tool"
-            " with atomic=False."
+            f" {asking.filename}:{asking.lineno}. Ask before the transaction begins, or"
+            " declare the tool with atomic=False."
         )
-
-
-def _user_line() -> str:
-    frames = reversed(traceback.extract_stack())
-    asking = next(frame for frame in frames if not frame.filename.startswith(PACKAGE))
-    return f"{asking.filename}:{asking.lineno}"
 
 
 def report_exception() -> None:

@@ -155,8 +155,7 @@ def _prepare_elicitation(
 ) -> PreparedQuestion:
     _require_method(revision, "elicitation/create", "elicitation")
     require_capability(client, "elicitation")
-    declared = client.capabilities["elicitation"]
-    if declared and revision.elicitation_mode_member:
+    if client.capabilities["elicitation"] and revision.elicitation_mode_member:
         # An empty object stands for forms (client/elicitation, "Capabilities").
         require_capability(client, "elicitation", "form")
     form = forms.form_schema(question.form)

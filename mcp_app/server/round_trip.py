@@ -320,8 +320,7 @@ class RoundTrip:
         tracing = self._request.adapters.tracing
         if tracing is None or run.span is None:
             return nullcontext()
-        methods = [each.method for each in prepared]
-        return tracing.record_questions(run.span, methods)
+        return tracing.record_questions(run.span, [each.method for each in prepared])
 
     def parse_results(
         self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]

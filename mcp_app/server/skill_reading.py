@@ -10,7 +10,7 @@ from mcp_app.interface.definitions import OurTool, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import READ_SKILL
-from mcp_app.protocol.content import Block, EmbeddedResource, ResourceContents, Text
+from mcp_app.protocol.content import Block, EmbeddedResource, Text
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.skills import MAX_PATH_LENGTH, SKILL_FILE, Skill
 from mcp_app.protocol.uri_templates import URI_LENGTH
@@ -57,12 +57,15 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     # The read is recorded as a read of the resource, in addition to the call.
     params = {"uri": addresses.get(path, "")}
     reading = Run(call.request.with_changes(method="resources/read", params=params))
-    match = await find_match(reading, params["uri"])
-    if match is None:
-        files = ", ".join(addresses)
-        raise ToolError(f"The skill has no file {path}. It has {files}.")
-    _record_read(reading, skill.read(path), began)
-    content: list[Block] = [_block_of(skill.read(path))]
+    if await find_match(reading, params["uri"]) is None:
+        raise ToolError(f"The skill has no file {path}. It has {', '.join(addresses)}.")
+    contents, audit = skill.read(path), call.request.adapters.audit
+    if audit is not None:
+        size = len(contents.text or contents.blob or "")
+        recording.record_call(audit, reading, began, size)
+    content: list[Block] = [
+        EmbeddedResource(contents) if contents.text is None else Text(contents.text)
+    ]
     if len(addresses) > 1:
         content.append(Text(f"Files of this skill: {', '.join(addresses)}"))
     return ToolOutput(content)
@@ -75,17 +78,6 @@ def _has_address(entry: Entry[Any, Any], uri: str) -> bool:
         skill.uri.removesuffix(f"/{SKILL_FILE}"),
         *skill.paths,
     )
-
-
-def _block_of(contents: ResourceContents) -> Block:
-    return EmbeddedResource(contents) if contents.text is None else Text(contents.text)
-
-
-def _record_read(run: Run, contents: ResourceContents, began: float) -> None:
-    audit = run.request.adapters.audit
-    if audit is not None:
-        size = len(contents.text or contents.blob or "")
-        recording.record_call(audit, run, began, size)
 
 
 SKILL_TOOL: Final = (

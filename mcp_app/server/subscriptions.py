@@ -90,8 +90,7 @@ def acknowledged_message(request: Request, honoured: JsonObject) -> bytes:
 
 def closed_message(request: Request) -> bytes:
     """Return the result that tells the client of a graceful end."""
-    meta = {SUBSCRIPTION_ID: request.id}
-    result = request.complete_result({"_meta": meta})
+    result = request.complete_result({"_meta": {SUBSCRIPTION_ID: request.id}})
     return jsonrpc.write(result_message(request.id, result))
 
 

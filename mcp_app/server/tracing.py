@@ -198,11 +198,9 @@ class Tracing:
             "mcp_app.principal": principal.kind,
         }
         if request.task is None:
-            transport = _PIPE if request.headers is None else _HTTP
-            attributes.update(transport)
+            attributes.update(_PIPE if request.headers is None else _HTTP)
         if session is not None:
-            handle = session.digest[: recording.SESSION_HANDLE]
-            attributes["mcp.session.id"] = handle
+            attributes["mcp.session.id"] = session.digest[: recording.SESSION_HANDLE]
         if method == "tools/call":
             attributes["gen_ai.operation.name"] = "execute_tool"
         if self._user and principal.user_id:

@@ -157,8 +157,7 @@ async def get_task_result(run: Run, _: ToolEntry, arguments: JsonObject) -> Enco
     tasks = run.request.adapters.tasks
     if tasks is None:
         raise Failed(NO_TASKS, Outcome.TOOL_ERROR)
-    earlier = await _earlier_task(run, tasks)
-    record = earlier or await tasks.find(arguments["task"])
+    record = await _earlier_task(run, tasks) or await tasks.find(arguments["task"])
     if record is None or not may_read(run.request, record):
         raise Failed(UNKNOWN, Outcome.TOOL_ERROR)
     record = await _wait(run, record, arguments.get("wait", USUAL_WAIT_S))

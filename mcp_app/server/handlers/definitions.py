@@ -112,8 +112,7 @@ async def get_prompt(run: Run) -> JsonObject:
         text = f"The prompt {name}: {'; '.join(violations)}"
         raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS) from None
     if not await request.allows_arguments(entry.definition, arguments):
-        forbidden = InvalidParams(forbidden_text(entry))
-        raise with_outcome(forbidden, Outcome.FORBIDDEN)
+        raise with_outcome(InvalidParams(forbidden_text(entry)), Outcome.FORBIDDEN)
     output = await calls.run_user_code(run, entry, entry.runnable, bound)
     messages = [
         {"role": each.role, "content": block_to_wire(each.content, request.revision)}

@@ -45,11 +45,11 @@ async def subscribe_events(run: Run) -> JsonObject:
     webhooks, dialect = _find_webhooks(request), dialect_for(request)
     subscription = await find_subscription(run, request.params)
     entry = subscription.entry
-    delivery = _delivery_member(request)
+    delivery = coercion.object_member(request.params, "delivery", required=True)
     mode = coercion.string_member(delivery, "mode", "params.delivery")
     if mode != WEBHOOK:
         _refuse_mode(request, mode[:80])
-    url = _url_member(request)
+    url = coercion.string_member(delivery, "url", "params.delivery")
     callback = _read_callback(url)
     secret = check_secret(delivery.get("secret"))
     ttl_ms = lifetime_ms(request.params)
@@ -132,18 +132,11 @@ def _find_webhooks(request: Request) -> Webhooks:
     return webhooks
 
 
-def _delivery_member(request: Request) -> JsonObject:
-    return coercion.object_member(request.params, "delivery", required=True)
-
-
-def _url_member(request: Request) -> str:
-    return coercion.string_member(_delivery_member(request), "url", "params.delivery")
-
-
 def _id_of(request: Request, arguments: JsonObject) -> str:
     principal, slug = request.principal.key, request.catalog.server.slug
-    name, url = request.params["name"], _url_member(request)
-    return subscription_id(principal, slug, url, name, arguments)
+    delivery = coercion.object_member(request.params, "delivery", required=True)
+    url = coercion.string_member(delivery, "url", "params.delivery")
+    return subscription_id(principal, slug, url, request.params["name"], arguments)
 
 
 def _read_callback(url: str) -> Callback:
