@@ -169,6 +169,5 @@ class EventChanges:
             if error.reason is Reason.NO_SERVER:
                 message = "The server is gone."
                 raise EventError(dialect, "not_found", message, kind="event") from None
-            refusal = EventError(dialect, "forbidden", REVOKED, reason="revoked")
-            raise refusal from None
+            raise EventError(dialect, "forbidden", REVOKED, reason="revoked") from None
         return request.with_changes(catalog=caller.catalog, rights=caller.rights)

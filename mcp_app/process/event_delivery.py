@@ -130,8 +130,7 @@ class EventDelivery:
         """Look now, and then each `LOOK_S`, as long as somebody subscribes."""
         self._timer = None
         if self.is_looking and not self._process.stopping:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
             self.wake()
 
     def stop(self) -> None:

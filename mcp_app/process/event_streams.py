@@ -113,8 +113,7 @@ class EventStreams:
     async def _tell(self, stream: Push, *, beat: bool) -> None:
         """Write the new events, or why the subscription is over."""
         if stream.is_full:
-            loop = asyncio.get_running_loop()
-            loop.call_later(FULL_S, self.look_soon, stream)
+            asyncio.get_running_loop().call_later(FULL_S, self.look_soon, stream)
             return
         try:
             batch = await self._read(stream)

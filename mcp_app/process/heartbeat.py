@@ -138,7 +138,7 @@ class Heartbeat:
         if time.monotonic() - self._last > TRUSTED:
             await self._renew_row()
             if self._timer is None:
-                self._schedule_beat()
+                self._timer = self._loop.call_later(HEARTBEAT, self._start_beat)
 
     async def confirm_writable(self) -> None:
         """Beat now if the last beat failed; raise `Unavailable` if this one does."""
@@ -179,11 +179,8 @@ class Heartbeat:
             self._row.report = Report()
             await writer.run(self._row.renew)
 
-    def _schedule_beat(self) -> None:
-        self._timer = self._loop.call_later(HEARTBEAT, self._start_beat)
-
     def _start_beat(self) -> None:
-        self._schedule_beat()
+        self._timer = self._loop.call_later(HEARTBEAT, self._start_beat)
         # Others must not take this process for dead because one statement hangs.
         writer.replace_hanging(HANGS)
         self._spawn(self._try_to_beat())

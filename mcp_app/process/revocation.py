@@ -18,7 +18,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.server.run import End, Run
+from mcp_app.server.run import End
 from mcp_app.streams.listeners import Listeners
 
 Spawn: TypeAlias = Callable[[Awaitable[None]], "asyncio.Future[None]"]
@@ -121,14 +121,10 @@ class Revocation:
             if halt is not None:
                 run.stop(End.STOPPED)
                 halted[halt.pk] += 1
-            elif run.is_queued and self._would_be_refused(run):
-                # The stop lets running calls finish, but this one is still queued.
-                run.stop(End.STOPPED)
+            elif run.is_queued:
+                catalog = self._catalogs.by_slug.get(server.slug)
+                if catalog is None or (entry and catalog.has_switched_off(entry)):
+                    # The stop lets running calls finish; this one is still queued.
+                    run.stop(End.STOPPED)
         for pk, calls in halted.items():
             self._spawn(writer.run(workers.count_cancelled, pk, calls))
-
-    def _would_be_refused(self, run: Run) -> bool:
-        catalog = self._catalogs.by_slug.get(run.request.catalog.server.slug)
-        return catalog is None or (
-            run.entry is not None and catalog.has_switched_off(run.entry)
-        )

@@ -369,8 +369,7 @@ class Process:
         self, session: OpenSession, request_id: str | int
     ) -> None:
         if await reader.run(self._row.others_live):
-            key = request_key(request_id)
-            await writer.run(changes.record_cancel, session.pk, key)
+            await writer.run(changes.record_cancel, session.pk, request_key(request_id))
 
     def _wake_after_commit(self) -> None:
         """Check for changes after a commit in a thread here; wake other processes."""

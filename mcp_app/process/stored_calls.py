@@ -32,8 +32,7 @@ async def make_request(
         caller = await find_caller(process, server, principal)
     except NoAccess as error:
         if error.reason is Reason.NO_SERVER:
-            message = f"There is no server {server!r} any more."
-            raise InternalError(message) from None
+            raise InternalError(f"There is no server {server!r} any more.") from None
         raise AccessLost(LOST_ACCESS) from None
     if await token_cache.has_ended(principal.key):
         raise AccessLost(LOST_ACCESS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -133,12 +132,9 @@ class TaskCall:
         now = time.monotonic()
         tell = now - self._announced_at >= ANNOUNCED_EVERY_S
         self._announced_at = now if tell else self._announced_at
-        work = writer.run(self._write_progress, self._progress, tell)
-        asyncio.ensure_future(work).add_done_callback(self._check_owned)
-
-    def _write_progress(self, values: Mapping[str, object], tell: bool) -> bool:
         pk, owner = self.record.pk, self._owner
-        return task_rows.note_progress(pk, owner, values, tell=tell)
+        work = writer.run(task_rows.note_progress, pk, owner, self._progress, tell=tell)
+        asyncio.ensure_future(work).add_done_callback(self._check_owned)
 
     def _check_owned(self, work: asyncio.Future[bool]) -> None:
         if work.cancelled() or work.exception() is not None:
