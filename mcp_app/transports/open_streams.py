@@ -385,8 +385,7 @@ class PushStream(OpenStream):
         return {"cursor": events.cursor_at(self.request, self.entry, self.position)}
 
     def _write(self, name: str, params: JsonObject) -> None:
-        message = events.stream_message(self.request, name, params)
-        self._stream.queue_message(message)
+        self._stream.queue_message(events.stream_message(self.request, name, params))
 
     def beat(self) -> None:
         """Check rights and events again; then write the cursor."""

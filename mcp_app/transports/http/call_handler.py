@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
@@ -242,7 +241,7 @@ class LoggedTogether(Together):
             stream = await self._begin_stream(run, session)
         except ProtocolError as error:
             return encoded_error(run.request, error)
-        stream.lost = partial(_cancel_run, run)
+        stream.lost = lambda _payload: run.stop(End.CANCELLED)
         try:
             answer = await dispatch.answer_request(run)
         except asyncio.CancelledError:
@@ -285,7 +284,3 @@ class LoggedTogether(Together):
         if body is None:
             return encoded_error(request, storage_error(StreamFenced()))
         return Response(HTTPStatus.OK, body)
-
-
-def _cancel_run(run: Run, _: bytes | None) -> None:
-    run.stop(End.CANCELLED)

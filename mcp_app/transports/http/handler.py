@@ -169,8 +169,7 @@ class EndpointHandler(CallHandler):
         status, body = await dispatch.answer_request(run)
         headers = with_retry(status, self.cors)
         if run.session_id:
-            session_id = run.session_id.encode("ascii")
-            headers = [(SESSION_HEADER, session_id), *headers]
+            headers = [(SESSION_HEADER, run.session_id.encode("ascii")), *headers]
         if self.accepts.json or status != HTTPStatus.OK:
             await send_json(self.send, status, body, headers)
             return

@@ -132,7 +132,8 @@ def _origin_allowed(origin: str, host: str) -> bool:
     scheme, _, netloc = normal.partition("://")
     if netloc == _normal_netloc(scheme, host):
         return True
-    return settings.DEBUG and mcp_settings.origins is None and _is_loopback(netloc)
+    is_loopback = is_loopback_host(split_domain_port(netloc)[0])
+    return settings.DEBUG and mcp_settings.origins is None and is_loopback
 
 
 def _normal_origin(origin: str) -> str | None:
@@ -151,8 +152,7 @@ def _normal_origin(origin: str) -> str | None:
 
 
 def _normal_netloc(scheme: str, netloc: str) -> str:
-    default = ":443" if scheme == "https" else ":80"
-    return netloc.lower().removesuffix(default)
+    return netloc.lower().removesuffix(":443" if scheme == "https" else ":80")
 
 
 def _allowed_origins() -> set[str]:
@@ -161,10 +161,6 @@ def _allowed_origins() -> set[str]:
         parts = urlsplit(mcp_settings.public_url)
         origins.append(f"{parts.scheme}://{parts.netloc}")
     return {normal for each in origins if (normal := _normal_origin(each)) is not None}
-
-
-def _is_loopback(netloc: str) -> bool:
-    return is_loopback_host(split_domain_port(netloc)[0])
 
 
 def preflight(cors: RawHeaders, requested: str | None) -> RawHeaders:

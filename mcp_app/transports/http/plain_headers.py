@@ -168,16 +168,12 @@ class KnownHeaders:
         headers = self._headers.get(key)
         if headers is None:
             headers = _read_headers(raw)
-            if headers is not None:
-                self._keep_headers(key, headers)
+            size = sum(len(each) for each in key if type(each) is bytes)
+            if headers is not None and size <= MAX_CACHED_BYTES:
+                if len(self._headers) >= MAX_COMBINATIONS:
+                    self._headers.clear()
+                self._headers[key] = headers
         return headers
-
-    def _keep_headers(self, key: Key, headers: PlainHeaders) -> None:
-        if sum(len(each) for each in key if type(each) is bytes) > MAX_CACHED_BYTES:
-            return
-        if len(self._headers) >= MAX_COMBINATIONS:
-            self._headers.clear()
-        self._headers[key] = headers
 
 
 def _read_headers(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:

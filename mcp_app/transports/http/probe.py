@@ -142,8 +142,7 @@ class ProbeAnswer:
 
     async def answer(self, probe: Probe, headers: Headers) -> None:
         """Serve the probe, or say that too many are open (429)."""
-        is_silence = probe is Probe.SILENCE
-        if _open.total() >= MAX_PROBES or (is_silence and _open[probe]):
+        if _open.total() >= MAX_PROBES or (probe is Probe.SILENCE and _open[probe]):
             busy = jsonrpc.write({"mcp_probe": VERSION, "busy": True})
             await send_json(self._send, 429, busy, [(b"retry-after", b"5"), *_OWN])
             return

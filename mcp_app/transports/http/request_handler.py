@@ -211,7 +211,9 @@ class HttpRequestHandler:
             forget_token(self._scope, self._slug)
             cached = principals.cached_token(catalog.server, self._headers)
             principal = cached and cached[0].principal
-            self._principal = principal or await self._authenticate()
+            self._principal = principal or await principals.find_principal(
+                catalog.server, self._authentication_request()
+            )
         self._identified = True
         if catalog.restricted:
             rights = self.process.rights
@@ -236,7 +238,10 @@ class HttpRequestHandler:
     async def _refuse_request(self, error: ProtocolError) -> None:
         if self.started:
             return
-        self._count_refusal(error)
+        # If a request was not admitted, count it only if its headers were refused.
+        if self._is_admitted() or isinstance(error, RequestRefused):
+            reason = responses.reason_of(error, at_server=self._identified)
+            process().count_refused(reason, responses.client_of(self._scope["headers"]))
         await self._send_refusal(error, await self._refused_id(error))
 
     async def _refused_id(self, error: ProtocolError) -> RequestId | None:
@@ -273,12 +278,6 @@ class HttpRequestHandler:
             await send_whole(self.send, status, PAGE_FOR_PEOPLE, page_headers)
             return
         await send_json(self.send, status, body, [*extra_headers, *self.cors])
-
-    def _count_refusal(self, error: ProtocolError) -> None:
-        # If a request was not admitted, count it only if its headers were refused.
-        if self._is_admitted() or isinstance(error, RequestRefused):
-            reason = responses.reason_of(error, at_server=self._identified)
-            process().count_refused(reason, responses.client_of(self._scope["headers"]))
 
     async def _refusing_revision(self) -> Revision:
         """Return the revision for a refusal before the session is known."""
@@ -327,11 +326,6 @@ class HttpRequestHandler:
         charges = map(client_messages.is_charged, batch.others)
         self._charge_messages(len(batch.requests) + sum(charges))
 
-    async def _authenticate(self) -> Principal:
-        return await principals.find_principal(
-            self._catalog.server, self._authentication_request()
-        )
-
     def _authentication_request(self) -> AuthenticationRequest:
         return AuthenticationRequest(
             headers=self._headers,
@@ -377,7 +371,10 @@ class HttpRequestHandler:
                 "Too many requests from your address are incomplete.", http_status=429
             ) from None
         except asyncio.CancelledError:
-            self._check_upload_timeout(task)
+            # A late body gets 408, or 503 if the process stops.
+            if current.uploads.was_cancelled_here(task):
+                current.refuse_if_stopping()
+                raise too_slow() from None
             raise
         finally:
             current.uploads.end_upload(task)
@@ -425,12 +422,6 @@ class HttpRequestHandler:
         return request.with_changes(
             catalog=self._catalog, principal=self._principal, rights=self._rights
         )
-
-    def _check_upload_timeout(self, task: Reader) -> None:
-        """Raise 408 for a late body, and 503 if the process stops."""
-        if self.process.uploads.was_cancelled_here(task):
-            self.process.refuse_if_stopping()
-            raise too_slow() from None
 
     async def _send_accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)

@@ -103,15 +103,12 @@ class MessagesHandler(Address):
     """Whether the log takes messages; if not, it cannot carry an error either."""
 
     async def answer_request(self) -> None:
-        self._requested_id = self._session_id()
-        await super().answer_request()
-
-    def _session_id(self) -> str:
-        """Remove the session's id from the scope and return it: servers log scopes."""
+        # The session's id leaves the scope, because servers log scopes.
         query = self._scope.get("query_string", b"")
         self._scope["query_string"] = b""
         values = parse_qs(query.decode("latin-1")).get(PARAMETER, [])
-        return values[0] if len(values) == 1 else ""
+        self._requested_id = values[0] if len(values) == 1 else ""
+        await super().answer_request()
 
     async def post(self) -> None:
         """Take a message, or a batch of 2025-03-26."""
