@@ -157,8 +157,7 @@ def changed_model(model: type[models.Model], using: str | None = None) -> None:
 
     Every client that watches a resource of the model is notified.
     """
-    alias = using or router.db_for_write(model)
-    record_change(alias, MODEL, model._meta.label_lower)
+    record_change(using or router.db_for_write(model), MODEL, model._meta.label_lower)
 
 
 class WatchedQuerySet(RecordedRows[Row]):

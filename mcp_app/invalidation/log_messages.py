@@ -69,8 +69,7 @@ def _session_keys(sessions: SessionQuerySet, user: object) -> list[int]:
     key = str(getattr(user, "pk", user))
     # A principal's key has three parts with \x1f between; the second is the user's.
     candidates = sessions.filter(principal_key__contains=f"\x1f{key}\x1f")
-    rows = candidates.only("principal_key")
-    return [row.pk for row in rows if row.user_id == key]
+    return [row.pk for row in candidates.only("principal_key") if row.user_id == key]
 
 
 def _sessions_wanting(

@@ -218,8 +218,7 @@ def _differs(column: Any, before: Any, value: Any) -> bool:
 
 
 def _events_of(model: type[Model], on: str) -> list[RowEvents]:
-    all_events = connected.values()
-    return [e for e in all_events if on in e.on and issubclass(model, e.model)]
+    return [e for e in connected.values() if on in e.on and issubclass(model, e.model)]
 
 
 def run_update(

@@ -106,8 +106,7 @@ class PeerMonitor:
         """Note one row; return whether its process is dead."""
         if key == self._own_key:
             return False
-        new = _PeerState(heartbeat_ms, runs, now)
-        watched = self._watched.setdefault(key, new)
+        watched = self._watched.setdefault(key, _PeerState(heartbeat_ms, runs, now))
         if heartbeat_ms == watched.heartbeat_ms:
             watched.silent += min(max(0.0, now - watched.looked), MAX_INTERVAL_S)
         else:

@@ -126,8 +126,7 @@ def _answer_portion(others: deque[asyncio.Future[Value | None]]) -> None:
         if others and not (future := others.popleft()).done():
             future.set_result(None)
     if others:
-        loop = others[0].get_loop()
-        loop.call_later(PACE_S, _answer_portion, others)
+        others[0].get_loop().call_later(PACE_S, _answer_portion, others)
 
 
 def _refuse_callers(

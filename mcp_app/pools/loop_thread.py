@@ -113,20 +113,12 @@ def submit(function: Callable[[], object]) -> None:
 
 def close_cut() -> None:
     """Close the thread's broken connections, before a call meets one."""
-    submit(partial(_close_unusable, _has_connection))
+    submit(partial(_close_unusable, lambda each: each.connection is not None))
 
 
 def close_broken() -> None:
     """Close the thread's connections that had an error and cannot be used."""
-    submit(partial(_close_unusable, _has_met_errors))
-
-
-def _has_connection(connection: BaseDatabaseWrapper) -> bool:
-    return connection.connection is not None
-
-
-def _has_met_errors(connection: BaseDatabaseWrapper) -> bool:
-    return connection.errors_occurred
+    submit(partial(_close_unusable, lambda each: each.errors_occurred))
 
 
 def _close_unusable(suspect: Callable[[BaseDatabaseWrapper], bool]) -> None:

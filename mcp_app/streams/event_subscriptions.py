@@ -58,8 +58,7 @@ class Refusal:
 
 def _current_rows() -> EventSubscriptionQuerySet:
     """Return the rows where they are written: replicas may be late."""
-    using = router.db_for_write(EventSubscription)
-    return EventSubscription.objects.using(using)
+    return EventSubscription.objects.using(router.db_for_write(EventSubscription))
 
 
 def _sealer() -> Sealer:
@@ -70,16 +69,13 @@ def _seal_text(text: str, public_id: str) -> str:
     return _sealer().seal({"text": text}, public_id.encode())
 
 
-def _open_text(sealed: str, public_id: str) -> str:
-    value = _sealer().open(sealed, public_id.encode()) if sealed else None
-    return "" if value is None else str(value["text"])
-
-
 def record_of(row: EventSubscription) -> Webhook:
     """Return the subscription of a row, with its sealed columns opened."""
     columns: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
     for name in _SEALED:
-        columns[name] = _open_text(columns[name], row.public_id)
+        text = columns[name]
+        value = _sealer().open(text, row.public_id.encode()) if text else None
+        columns[name] = "" if value is None else str(value["text"])
     for name in _LISTS:
         columns[name] = read_json(columns[name])
     return Webhook(**columns)
@@ -95,8 +91,7 @@ def find_standing(new: NewWebhook, limits: Limits) -> Refusal | bool:
 
 def _find_refusal(new: NewWebhook, limits: Limits) -> Refusal | None:
     rows, cap = _current_rows(), limits.subscriptions_per_person
-    of_person = rows.living().filter(person=new.person)
-    if limits.rates and of_person.count() >= cap:
+    if limits.rates and rows.living().filter(person=new.person).count() >= cap:
         return Refusal("subscriptions", cap, TOO_MANY.format(most=cap))
     cap = limits.subscriptions_rows
     return Refusal("subscriptions", cap, TOO_MANY_ROWS) if rows.count() >= cap else None

@@ -183,8 +183,7 @@ def _written(batch: Batch) -> list[Result]:
 
 def _append_gains(using: str, batch: Batch) -> list[Result]:
     additions = [gain.to_addition() for gain in batch.gains]
-    streams = Stream.objects.using(using)
-    keys = streams.append(additions, batch.owner, batch.name)
+    keys = Stream.objects.using(using).append(additions, batch.owner, batch.name)
     return [StreamFenced() if key is None else key for key in keys]
 
 

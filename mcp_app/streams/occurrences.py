@@ -124,8 +124,7 @@ def _occurrence_of(
 
 def expired_occurrences(limits: Limits) -> list[ExpiredRows]:
     """Return occurrences that are too old or too many; they have numbers."""
-    rows = _current_rows()
-    numbered = rows.exclude(number=None)
+    numbered = _current_rows().exclude(number=None)
     old = numbered.filter(
         created_ms__lt=NowMilliseconds() - int(limits.events_kept * 1_000)
     )
