@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
 
 from django.db import connections, models, router, transaction
 
 from mcp_app.invalidation import changes
-from mcp_app.invalidation.change_reader import NO_DEFINITION
+from mcp_app.invalidation.change_reader import NO_DEFINITION, Name
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.expiry import ExpiredRows, delete_rows
@@ -32,8 +31,6 @@ FORGOTTEN = 1_000
 """Topics that one transaction deletes while it holds the counter's lock."""
 KEPT_MS = 600_000
 """How long a topic is kept that names neither a definition nor a server."""
-
-_Name: TypeAlias = tuple[str, str]
 
 
 def compact() -> None:
@@ -96,7 +93,7 @@ def _compact_some() -> int:
         rows = list(Change.objects.using(using).order_by("id")[:BATCH])
         if rows:
             number = Counter.objects.using(using).draw()
-            ids: dict[_Name, list[int]] = defaultdict(list)
+            ids: dict[Name, list[int]] = defaultdict(list)
             for row in rows:
                 ids[row.kind, row.ref].append(row.pk)
             for name in _unwatched_names(using, ids):
@@ -106,7 +103,7 @@ def _compact_some() -> int:
         return len(rows)
 
 
-def _unwatched_names(using: str, names: Iterable[_Name]) -> list[_Name]:
+def _unwatched_names(using: str, names: Iterable[Name]) -> list[Name]:
     """Return the resources that nobody watches; call it after the rows were read."""
     # A client that subscribes later reads a resource with these changes.
     refs = [ref for kind, ref in names if kind == changes.RESOURCE and ref != ANY]
@@ -128,7 +125,7 @@ def _lock_counter(using: str) -> bool:
     return locked.first() is not None
 
 
-def _raise_topics(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
+def _raise_topics(using: str, number: int, ids: Mapping[Name, list[int]]) -> None:
     """Write the number into the topics; the lock of the counter excludes others."""
     topics = Topic.objects.using(using)
     topics_by_name = {

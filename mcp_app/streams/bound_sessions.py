@@ -122,9 +122,9 @@ class MemoryQuestions(OpenQuestions):
     def expect_answer(
         self, session: OpenSession, identifier: str, instead: bytes | None = None
     ) -> StoredQuestion:
-        return replace(
-            super().expect_answer(session, identifier), beside=Beside(_write_nothing)
-        )
+        question = super().expect_answer(session, identifier)
+        # It is in memory only, so nothing is written.
+        return replace(question, beside=Beside(lambda _: None))
 
     async def take(
         self,
@@ -138,10 +138,6 @@ class MemoryQuestions(OpenQuestions):
         reply = {"result": result} if error is None else {"error": error}
         self._resolve_question(name, reply)
         return AnswerStatus.FIRST if name in self._waiting else AnswerStatus.UNKNOWN
-
-
-def _write_nothing(_: str) -> None:
-    """Write nothing: the question is in memory only."""
 
 
 # -- sse sessions ----------------------------------------------------------------------

@@ -114,10 +114,6 @@ def check_form(params: JsonObject, content: Mapping[str, object]) -> None:
         )
 
 
-def _ignore_message(_: Message) -> None:
-    """Do nothing."""
-
-
 class InProcessClient:
     """One client, used on the loop of its process only.
 
@@ -136,7 +132,7 @@ class InProcessClient:
         adapters: Adapters | None = None,
         streams: bool = True,
         respond: Respond = decline_question,
-        observe: Observe = _ignore_message,
+        observe: Observe = lambda _: None,
     ) -> None:
         self._caller = caller
         self._respond = respond

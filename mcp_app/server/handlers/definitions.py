@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import Entry, Page, TemplateMatch
+from mcp_app.catalog.snapshot import Entry, Page, Place, TemplateMatch
 from mcp_app.catalog.suggestions import fitting_suggestions, suggestions_of
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
@@ -64,32 +64,31 @@ async def list_page(run: Run) -> bytes:
     request = run.request
     listing = LISTINGS[request.method]
     entries = visible_listing(request, request.catalog.listings[listing])
-    token, position = request.params.get("cursor"), None
-    if token is not None:
-        if type(token) is not str:
-            raise InvalidParams("params.cursor must be a string.")
-        cursor = cursors.open_cursor(
-            token,
-            request.adapters.cursor_keys,
-            server=request.catalog.server.slug,
-            listing=listing,
-        )
-        position = cursor.position, cursor.name
-    page = entries.page_after(request.revision, position)
+    page = entries.page_after(request.revision, requested_place(request, listing))
     if page.result is None:
         page.result = jsonrpc.write(_page_result(request, listing, page))
     return page.result
 
 
+def requested_place(request: Request, listing: str) -> Place | None:
+    """Return the place after which a page of a list begins; None at its start."""
+    token = request.params.get("cursor")
+    if token is None:
+        return None
+    if type(token) is not str:
+        raise InvalidParams("params.cursor must be a string.")
+    slug, keys = request.catalog.server.slug, request.adapters.cursor_keys
+    cursor = cursors.open_cursor(token, keys, server=slug, listing=listing)
+    return cursor.position, cursor.name
+
+
 def _page_result(request: Request, listing: str, page: Page) -> JsonObject:
-    slug = request.catalog.server.slug
     member = "resourceTemplates" if listing == "templates" else listing
     result: JsonObject = {member: page.items}
     if page.next is not None:
-        position, name = page.next
-        result["nextCursor"] = cursors.seal_cursor(
-            Cursor(slug, listing, position, name), request.adapters.cursor_keys[0]
-        )
+        cursor = Cursor(request.catalog.server.slug, listing, *page.next)
+        key = request.adapters.cursor_keys[0]
+        result["nextCursor"] = cursors.seal_cursor(cursor, key)
     restricted = request.catalog.listings[listing].is_restricted
     return request.complete_result(result, list_hint(request, restricted=restricted))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mcp_app.catalog.snapshot import EventEntry, Place
+from mcp_app.catalog.snapshot import EventEntry
 from mcp_app.protocol import cursors
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams, MethodNotFound
@@ -29,7 +27,7 @@ from mcp_app.server.events import (
     read_batch,
 )
 from mcp_app.server.finding import visible_listing
-from mcp_app.server.handlers.definitions import list_hint
+from mcp_app.server.handlers.definitions import list_hint, requested_place
 from mcp_app.server.request import Request
 from mcp_app.server.run import Run
 
@@ -45,7 +43,7 @@ async def list_events(run: Run) -> JsonObject:
     request = run.request
     require_events(request)
     listing, slug = request.catalog.listings[LISTING], request.catalog.server.slug
-    after = _position_of(request, request.params.get("cursor"))
+    after = requested_place(request, "types")
     page, end = visible_listing(request, listing).entries_after(after)
     modes = delivery_modes(request)
     wires = [event_type_to_wire(each.definition, modes) for each in page]
@@ -55,16 +53,6 @@ async def list_events(run: Run) -> JsonObject:
         result["nextCursor"] = cursors.seal_cursor(Cursor(slug, "types", *end), key)
     restricted = listing.is_restricted
     return request.complete_result(result, list_hint(request, restricted=restricted))
-
-
-def _position_of(request: Request, token: Any) -> Place | None:
-    if token is None:
-        return None
-    if type(token) is not str:
-        raise InvalidParams("params.cursor must be a string.")
-    slug, keys = request.catalog.server.slug, request.adapters.cursor_keys
-    cursor = cursors.open_cursor(token, keys, server=slug, listing="types")
-    return cursor.position, cursor.name
 
 
 def delivery_modes(request: Request) -> list[Mode]:

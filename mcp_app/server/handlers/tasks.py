@@ -25,6 +25,7 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server import coercion
+from mcp_app.server.handlers.definitions import requested_place
 from mcp_app.server.round_trip import now_ms
 from mcp_app.server.run import Run
 from mcp_app.server.tasks import (
@@ -78,12 +79,8 @@ async def list_tasks(run: Run) -> JsonObject:
     tasks, slug = tasks_of(request), request.catalog.server.slug
     if request.principal.anonymous:
         raise MethodNotFound("tasks/list needs a caller with a user.")
-    token, before = request.params.get("cursor"), None
-    keys = request.adapters.cursor_keys
-    if token is not None:
-        if type(token) is not str:
-            raise InvalidParams("params.cursor must be a string.")
-        before = cursors.open_cursor(token, keys, server=slug, listing="tasks").position
+    place = requested_place(request, "tasks")
+    before = None if place is None else place[0]
     # One more than a page tells whether another page follows.
     page = await tasks.list_of(slug, request.person, before, PAGE_SIZE + 1)
     readable = [each for each in page[:PAGE_SIZE] if may_read(run.request, each)]
@@ -91,7 +88,8 @@ async def list_tasks(run: Run) -> JsonObject:
     result: JsonObject = {"tasks": wires}
     if len(page) > PAGE_SIZE:
         cursor = Cursor(slug, "tasks", page[PAGE_SIZE - 1].pk, "")
-        result["nextCursor"] = cursors.seal_cursor(cursor, keys[0])
+        key = request.adapters.cursor_keys[0]
+        result["nextCursor"] = cursors.seal_cursor(cursor, key)
     return result
 
 

@@ -126,25 +126,20 @@ async def _read_rest(receive: Receive, limit: int, first: bytes, hold: Hold) -> 
     # A list of pieces would take more memory than their bytes.
     body, has_more = bytearray(first), True
     try:
-        while has_more:
-            _check_size(body, limit)
+        while len(body) <= limit:
+            if not has_more:
+                return bytes(body)
             hold(len(body))
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             body += message.get("body", b"")
             has_more = message.get("more_body", False)
-        _check_size(body, limit)
-        return bytes(body)
+        raise too_large(limit)
     finally:
         hold(0)
         # The traceback of an error keeps this frame, and its body, until the answer.
         body.clear()
-
-
-def _check_size(body: bytearray, limit: int) -> None:
-    if len(body) > limit:
-        raise too_large(limit)
 
 
 def too_slow() -> RequestRefused:

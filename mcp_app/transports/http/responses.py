@@ -79,7 +79,6 @@ def client_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 _JSON_HEADER = (b"content-type", b"application/json")
-JSON_HEADERS: RawHeaders = [_JSON_HEADER]
 
 PAGE_FOR_PEOPLE = (
     b'<!doctype html><html lang="en"><meta charset="utf-8"><title>MCP server</title>'
@@ -201,5 +200,5 @@ async def answer_health_check(scope: Scope, send: Send) -> None:
     if method == "GET":
         await send_json(send, status, body, headers)
         return
-    length = (b"content-length", b"%d" % len(body))
-    await send_whole(send, status, b"", [*JSON_HEADERS, length, *headers])
+    all_headers = [_JSON_HEADER, _length_header(len(body)), *headers]
+    await send_whole(send, status, b"", all_headers)
