@@ -52,11 +52,11 @@ LISTINGS = {
 """The listing of the catalog that each method shows."""
 
 
-def list_hint(request: Request, *, restricted: bool) -> results.CacheHint:
+def list_hint(request: Request, listing: str) -> results.CacheHint:
     """Return a hint, public if all see the same (server/utilities/caching)."""
     server = request.catalog.server
-    public = server.is_public and not (restricted or server.demands)
-    return results.CacheHint(LIST_TTL_MS, public)
+    restricted = request.catalog.listings[listing].is_restricted or server.demands
+    return results.CacheHint(LIST_TTL_MS, server.is_public and not restricted)
 
 
 async def list_page(run: Run) -> bytes:
@@ -89,8 +89,7 @@ def _page_result(request: Request, listing: str, page: Page) -> JsonObject:
         cursor = Cursor(request.catalog.server.slug, listing, *page.next)
         key = request.adapters.cursor_keys[0]
         result["nextCursor"] = cursors.seal_cursor(cursor, key)
-    restricted = request.catalog.listings[listing].is_restricted
-    return request.complete_result(result, list_hint(request, restricted=restricted))
+    return request.complete_result(result, list_hint(request, listing))
 
 
 # -- prompts ---------------------------------------------------------------------------

@@ -51,8 +51,7 @@ async def list_events(run: Run) -> JsonObject:
     if end is not None:
         key = request.adapters.cursor_keys[0]
         result["nextCursor"] = cursors.seal_cursor(Cursor(slug, "types", *end), key)
-    restricted = listing.is_restricted
-    return request.complete_result(result, list_hint(request, restricted=restricted))
+    return request.complete_result(result, list_hint(request, LISTING))
 
 
 def delivery_modes(request: Request) -> list[Mode]:

@@ -85,8 +85,7 @@ async def discover_server(run: Run) -> JsonObject:
         "capabilities": _capabilities(request),
     }
     result = _with_instructions(request, result)
-    restricted = request.catalog.listings["skills"].is_restricted
-    return request.complete_result(result, list_hint(request, restricted=restricted))
+    return request.complete_result(result, list_hint(request, "skills"))
 
 
 def _capabilities(request: Request) -> JsonObject:

@@ -27,7 +27,8 @@ async def get_skill(run: Run) -> JsonObject:
     entry = find_entry(run, "skills", uri)
     if not await run.request.allows_arguments(entry.definition, {}):
         raise InvalidParams(f"Unknown skill: {uri:.200}")
-    return _complete_result(run.request, {"skill": entry.runnable.skill.entry})
+    result = {"skill": entry.runnable.skill.entry}
+    return run.request.complete_result(result, list_hint(run.request, "skills"))
 
 
 async def read_directory(run: Run) -> JsonObject:
@@ -45,7 +46,8 @@ async def read_directory(run: Run) -> JsonObject:
             wire = results.resource_to_wire(entry.definition, request.revision)
             # SKILL.md has the form that it has in lists.
             entries = [wire if each["uri"] == skill.uri else each for each in children]
-            return _complete_result(request, {"resources": entries})
+            hint = list_hint(request, "skills")
+            return request.complete_result({"resources": entries}, hint)
     raise InvalidParams(f"There is no directory {uri:.200}")
 
 
@@ -53,8 +55,3 @@ def _require_skills(request: Request) -> None:
     """Raise if the server has no skill: then it lacks the extension."""
     if not request.catalog.has_skills:
         raise MethodNotFound(f"Method not found: {request.method}")
-
-
-def _complete_result(request: Request, result: JsonObject) -> JsonObject:
-    restricted = request.catalog.listings["skills"].is_restricted
-    return request.complete_result(result, list_hint(request, restricted=restricted))
