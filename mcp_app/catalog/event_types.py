@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias, TypedDict, cast
+from typing import Any, Final, TypeAlias, TypedDict
 
 from django.db import DatabaseError
 from django.utils.functional import Promise
@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 from mcp_app.catalog.decorators import definition_problems
 from mcp_app.catalog.findings import check_options, qualified_name
 from mcp_app.catalog.json_schemas import json_schema, type_adapter
-from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.conf import mcp_settings
 from mcp_app.interface import rules
 from mcp_app.interface.context import SyncContext
@@ -177,11 +177,15 @@ def declared_event(cls: type, name: str, options: EventOptions) -> DeclaredEvent
         raise RegistrationError(f"{owner}: {' '.join(problems)}")
     choose = partial(_choose_by_filters, filters)
     run: Runnable[Sequence[Occurred]]
-    run = Runnable(run=choose, style="inline", bind=_bind, convert=_leave)
+    run = Runnable(run=choose, style="inline", bind=_bind, convert=leave_unconverted)
     if match is not None:
         chooser = _MatchingChooser(name, filters, match, types)
         run = Runnable(
-            run=chooser.choose, style="sync", bind=_bind, convert=_leave, context="ctx"
+            run=chooser.choose,
+            style="sync",
+            bind=_bind,
+            convert=leave_unconverted,
+            context="ctx",
         )
     return DeclaredEvent(definition, cls, types, run)
 
@@ -224,10 +228,6 @@ def _filter_schema(field: JsonObject) -> JsonObject:
 
 def _bind(arguments: JsonObject) -> dict[str, object]:
     return {"arguments": arguments}
-
-
-def _leave(value: object) -> Sequence[Occurred]:
-    return cast("Sequence[Occurred]", value)
 
 
 def _choose_by_filters(

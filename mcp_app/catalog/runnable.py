@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
@@ -19,8 +19,8 @@ Style: TypeAlias = Literal["inline", "async", "sync"]
 """How a callable runs.  Inline code is ours: it never blocks, and runs at once."""
 
 
-def leave_unconverted(value: object) -> object:
-    """Return a resource's result unchanged: only the caller can convert it, by URI."""
+def leave_unconverted(value: Any) -> Any:
+    """Return a result unchanged. Only the caller can convert a resource's, by URI."""
     return value
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
-from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import Definition, EventDefinition, Label
@@ -135,7 +135,7 @@ class ChangeKind(QueryKind):
     ) -> Runnable[Sequence[Occurred]]:
         lookup = Lookup(definition.name, self._read_query(config), config)
         choice = _Choice(lookup, config["on"], {*config.get("watched", ())})
-        return lookup_runnable(choice.choose, lookup.bind_arguments, _leave)
+        return lookup_runnable(choice.choose, lookup.bind_arguments, leave_unconverted)
 
     def _read_config(self, config: JsonObject) -> tuple[Query | None, list[KindError]]:
         return read_change_config(config, self.registry.open_models)
@@ -149,11 +149,6 @@ def read_change_config(
     if (model := opened.get(config.get("model", ""))) is not None:
         problems = [*problems, *_event_errors(config, model)]
     return (None if problems else query), problems
-
-
-def _leave(value: Any) -> Sequence[Occurred]:
-    events: Sequence[Occurred] = value
-    return events
 
 
 def _as_query(config: JsonObject) -> JsonObject:
