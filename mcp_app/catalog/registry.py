@@ -197,7 +197,12 @@ class Registry:
 
         def declare_resource(function: Function) -> Function:
             registered = _build_function(function, options)
-            binding = _model_binding(registered, uri, options.get("model"))
+            binding: Binding | None = None
+            if (model := options.get("model")) is not None:
+                # Models can be imported only where the app registry is ready.
+                from mcp_app.catalog.bindings import bind_model  # noqa: PLC0415
+
+                binding = bind_model(registered.qualified_name, uri, model)
             self._resolve_rule(options)
             permission = options.get("object_permission")
             rules = (
@@ -213,7 +218,7 @@ class Registry:
                 resource = declared_resource(registered, uri, options)
                 self._add_entry(self.resources, uri, resource, "resource")
             for rule in rules:
-                self._register_rule(rule)
+                self._add_entry(self.rules, rule.key, rule, "rule")
             if binding is not None:
                 self.bindings[uri] = binding
             return function
@@ -283,7 +288,8 @@ class Registry:
 
         def declare_rule(function: Ruling) -> Ruling:
             check_options(qualified_name(function), "rule", RuleOptions, options)
-            self._register_rule(build_rule(function, key, **options))
+            rule = build_rule(function, key, **options)
+            self._add_entry(self.rules, rule.key, rule, "rule")
             return function
 
         return declare_rule
@@ -495,12 +501,9 @@ class Registry:
         if key is None and callable(option_rule):
             rule = build_rule(option_rule)
             key = rule.key
-            self._register_rule(rule)
+            self._add_entry(self.rules, key, rule, "rule")
         if key is not None:
             options["rule"] = key
-
-    def _register_rule(self, rule: Rule) -> None:
-        self._add_entry(self.rules, rule.key, rule, "rule")
 
     def _add_entry(
         self, entries: dict[Key, Entry], key: Key, entry: Entry, what: str
@@ -571,17 +574,6 @@ def _build_function(
         database=options.get("database", False),
         returns=returns,
     )
-
-
-def _model_binding(
-    function: RegisteredFunction, uri: str, model: Any
-) -> Binding | None:
-    if model is None:
-        return None
-    # Models can be imported only where the app registry is ready.
-    from mcp_app.catalog.bindings import bind_model  # noqa: PLC0415
-
-    return bind_model(function.qualified_name, uri, model)
 
 
 def _declarer_name(
