@@ -195,9 +195,14 @@ class _Hints:
 
 def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Parameter:
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+        hint = parameter.annotation
+        hint_text = hint if isinstance(hint, str) else inspect.formatannotation(hint)
+        one = "str" if hint is MISSING else hint_text
+        is_args = parameter.kind is parameter.VAR_POSITIONAL
+        many = f"list[{one}]" if is_args else f"dict[str, {one}]"
         raise RegistrationError(
             f"{owner} takes {parameter}, but clients must know each parameter by name."
-            f" Write {parameter.name}: {_instead_of_many(parameter)}."
+            f" Write {parameter.name}: {many}."
         )
     annotation = hints.resolve_hint(f"parameter {parameter.name}", parameter.annotation)
     if parameter.name in {"self", "cls"} and annotation is MISSING:
@@ -213,14 +218,6 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
         default=parameter.default,
         positional_only=parameter.kind is parameter.POSITIONAL_ONLY,
     )
-
-
-def _instead_of_many(parameter: inspect.Parameter) -> str:
-    hint = parameter.annotation
-    hint_text = hint if isinstance(hint, str) else inspect.formatannotation(hint)
-    one = "str" if hint is MISSING else hint_text
-    is_args = parameter.kind is parameter.VAR_POSITIONAL
-    return f"list[{one}]" if is_args else f"dict[str, {one}]"
 
 
 def _lacks_none(annotation: Annotation) -> bool:

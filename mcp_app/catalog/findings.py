@@ -266,7 +266,7 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
                     problems, partial(_raise_for_function, collected)
                 )
             _refuse_function(problems, error, arguments[1])
-            return arguments[1] if with_function else _return_unchanged
+            return arguments[1] if with_function else lambda function: function
         return declare if with_function else _recording_decorator(problems, declare)
 
     return decorator
@@ -345,10 +345,6 @@ def _refuse_function(problems: Problems, error: Exception, function: object) -> 
         why = f"{type(error).__name__}: {error}"
         sentence = f"{_value_text(function):.80} cannot be served: {why}."
     record_problem(problems, _calling_place(), sentence)
-
-
-def _return_unchanged(function: Any) -> Any:
-    return function
 
 
 def _collectable_error(problems: Problems, error: Exception) -> Exception:

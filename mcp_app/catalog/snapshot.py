@@ -54,14 +54,6 @@ MAX_SELECTIONS = 32
 """How many selections of a list are kept, each with its encoded pages."""
 
 
-def _shorten_text(text: str) -> str:
-    """Return a text that fits into a cursor; different texts stay different."""
-    if len(text) <= MAX_PLACE_LENGTH:
-        return text
-    digest = sha256(text.encode()).hexdigest()[:DIGEST_OF_PLACE]
-    return text[: MAX_PLACE_LENGTH - DIGEST_OF_PLACE] + digest
-
-
 @dataclass(slots=True, eq=False)
 class Entry(Generic[AnyDefinition, Output]):
     """A definition, its runnable, and what was made from both and kept."""
@@ -90,7 +82,11 @@ class Entry(Generic[AnyDefinition, Output]):
         text = name = self.definition.name
         if name != self.identity:
             text = f"{name}\n{self.identity}"
-        return self.definition.position, _shorten_text(text)
+        if len(text) > MAX_PLACE_LENGTH:
+            # It must fit into a cursor, and different texts must stay different.
+            digest = sha256(text.encode()).hexdigest()[:DIGEST_OF_PLACE]
+            text = text[: MAX_PLACE_LENGTH - DIGEST_OF_PLACE] + digest
+        return self.definition.position, text
 
     def encoded_text(self, revision: Revision) -> bytes:
         """Return the definition as JSON text for a list of that revision."""
@@ -478,7 +474,9 @@ class Catalog:
             listing = listed.with_changes((), own_pages)
             self.listings = {**self.listings, "resources": listing}
         self.resources = resources
-        self.has_apps = any(map(_is_app, resources.values()))
+        self.has_apps = any(
+            is_app(page.definition.mime_type) for page in resources.values()
+        )
 
     @property
     def personal_lists(self) -> Sequence[str]:
@@ -588,10 +586,6 @@ class Catalog:
             members = revision.known_members("implementation", implementation)
             self._info[version] = orjson.Fragment(jsonrpc.write(members))
         return self._info[version]
-
-
-def _is_app(entry: ResourceEntry) -> bool:
-    return is_app(entry.definition.mime_type)
 
 
 def _skill_entries(entries: Mapping[str, ResourceEntry]) -> dict[str, ResourceEntry]:
