@@ -296,7 +296,9 @@ def describe_call(config: JsonObject) -> Iterator[tuple[str, str]]:
     for each in config.get("headers", ()):
         yield _("Header"), _pair_words(each)
     yield from ((_("Body"), text) for text in _body_texts(config.get("body", {})))
-    yield _("What clients get"), _result_words(config)
+    members = ", ".join(config.get("keep", ())) or _("all of it")
+    part = config.get("take")
+    yield _("What clients get"), f"{part}: {members}" if part else members
     if limit := config.get("limit"):
         yield _("At most"), _("%(limit)s entries") % {"limit": limit}
     for status, sentence in config.get("errors", {}).items():
@@ -315,12 +317,6 @@ def _body_texts(body: JsonObject) -> Iterator[str]:
         yield media_type + pretty_text(body["json"])
     elif "text" in body:
         yield media_type + body["text"]
-
-
-def _result_words(config: JsonObject) -> str:
-    members = ", ".join(config.get("keep", ())) or _("all of it")
-    part = config.get("take")
-    return f"{part}: {members}" if part else members
 
 
 def draft_texts(config: JsonObject) -> dict[str, str]:

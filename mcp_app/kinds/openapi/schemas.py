@@ -230,14 +230,11 @@ class Translator:
             piece = self._store_piece(key, self._translate_target(key, target, depth))
         else:
             self.count_nodes(piece.nodes)
-            self._count_bytes(piece.size)
+            self.size += piece.size
+            if self.size > MOST_WRITTEN:
+                message = _("The operations of the document take more than %d MiB.")
+                raise DocumentError(message % (MOST_WRITTEN // MIB))
         return {"$ref": f"#/$defs/{piece.name}"} if piece.name else piece.schema
-
-    def _count_bytes(self, size: int) -> None:
-        self.size += size
-        if self.size > MOST_WRITTEN:
-            message = _("The operations of the document take more than %d MiB.")
-            raise DocumentError(message % (MOST_WRITTEN // MIB))
 
     def _store_piece(self, key: _Steps, piece: _Piece) -> _Piece:
         self._new.append(key)

@@ -6,7 +6,7 @@ because a form field would reveal which rows exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -172,7 +172,10 @@ def clean_value(field: OpenField, lookup: str, value: object) -> Value:
             for one, each in zip(lookups, value, strict=True)
         ]
     if lookup == WORDS:
-        return _valid_words(value)
+        words = _valid_text(value).split()
+        if 0 < len(words) <= MAX_WORDS:
+            return words
+        raise Unfit(f"It has {len(words)} words. Write one to {MAX_WORDS}.")
     if lookup in ("iexact", *SEVERAL) or field.kind is FieldKind.TEXT:
         return _valid_text(value)
     if lookup in ENDS and field.kind is FieldKind.DATETIME:
@@ -269,13 +272,6 @@ def _valid_text(value: object) -> str:
     except UnicodeEncodeError:
         raise Unfit("A text has a character that is no character.") from None
     return text
-
-
-def _valid_words(value: object) -> Sequence[str]:
-    words = _valid_text(value).split()
-    if 0 < len(words) <= MAX_WORDS:
-        return words
-    raise Unfit(f"It has {len(words)} words. Write one to {MAX_WORDS}.")
 
 
 class Days(NamedTuple):
