@@ -89,7 +89,8 @@ def check_answer(visit: Visit) -> None:
 
     A `ToolError` has a text for the model; any other exception is the view's own.
     """
-    status = _status_of(visit)
+    statuses = (s for kind, s in _STATUSES.items() if isinstance(visit.error, kind))
+    status = int(next(statuses, visit.response.status_code))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise visit.error or RuntimeError(f"{visit.call.path} answered {status}.")
     if status >= HTTPStatus.BAD_REQUEST:
@@ -103,11 +104,6 @@ def check_answer(visit: Visit) -> None:
         if visit.call.method == "GET" or not visit.is_reached:
             text = f"The site wants something done in a browser first ({path})."
             raise ToolError(text)
-
-
-def _status_of(visit: Visit) -> int:
-    statuses = (s for kind, s in _STATUSES.items() if isinstance(visit.error, kind))
-    return int(next(statuses, visit.response.status_code))
 
 
 def is_redirect(visit: Visit) -> bool:

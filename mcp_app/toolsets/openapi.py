@@ -66,7 +66,9 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
     servers = document.get("servers") or [{}]
     path = urlsplit(servers[0].get("url", "")).path
     maker = ToolMaker(toolset, registry, replace(HERE, prefix=path.rstrip("/")))
-    views = _views_by_path()
+    views: Any = extract_views_from_urlpatterns(get_resolver().url_patterns)
+    # If two views have one path, the first answers: it must come last in the dict.
+    views = {_blank_path(simplify_regex(path)): view for view, path, *_ in views[::-1]}
     offers = {each.name: each for each in offers_of(document, maker.site)}
     prefix = f"{toolset.options['name']}_" if "name" in toolset.options else ""
     for name in toolset.wanted_tools([*offers]):
@@ -191,13 +193,6 @@ class ViewCall:
         with site_views().visit(call, ctx) as visit:
             check_answer(visit)
             return answer_output(visit)
-
-
-def _views_by_path() -> dict[str, Any]:
-    """Return the views of the site by their paths, with {} for each variable."""
-    views: Any = extract_views_from_urlpatterns(get_resolver().url_patterns)
-    # If two views have one path, the first answers: it must come last in the dict.
-    return {_blank_path(simplify_regex(path)): view for view, path, *_ in views[::-1]}
 
 
 def _blank_path(path: str) -> str:

@@ -254,7 +254,9 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
     A digest of the caller keeps caches apart; it grants no access.
     """
     run = current_call.get()
-    host, scheme = _site_host("" if run is None else run.request.host), _site_scheme()
+    host = _site_host("" if run is None else run.request.host)
+    public = urlsplit(mcp_settings.public_url or "").scheme
+    scheme = "https" if settings.SECURE_SSL_REDIRECT else public or "http"
     name, port = split_domain_port(host)
     prefix = get_script_prefix().rstrip("/")
     path = unquote_to_bytes(call.path.removeprefix(prefix))
@@ -305,8 +307,3 @@ def _site_host(host_of_call: str) -> str:
         if domain and validate_host(domain, allowed):
             return str(host)
     return "localhost"
-
-
-def _site_scheme() -> str:
-    public = urlsplit(mcp_settings.public_url or "").scheme
-    return "https" if settings.SECURE_SSL_REDIRECT else public or "http"
