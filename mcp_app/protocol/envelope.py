@@ -80,7 +80,10 @@ def parse_message(value: object, *, lenient: bool = False) -> Message:
             return _read_notification(value, lenient)
         return _read_request(value, lenient)
     except InvalidRequest as error:
-        error.request_id = _readable_id(value)
+        # The id of a reply gets no answer.
+        is_reply = "method" not in value and ("result" in value or "error" in value)
+        if not is_reply and _is_request_id(value.get("id")):
+            error.request_id = value["id"]
         raise
 
 
@@ -198,13 +201,6 @@ def _is_request_id(value: object) -> bool:
     if type(value) is int:
         return -LARGEST_ID <= value <= LARGEST_ID
     return type(value) is str and 0 < len(value) <= MAX_ID_LENGTH
-
-
-def _readable_id(value: JsonObject) -> RequestId | None:
-    """Return the id of an intended request; the id of a reply gets no answer."""
-    request_id: RequestId | None = value.get("id")
-    is_reply = "method" not in value and ("result" in value or "error" in value)
-    return request_id if _is_request_id(request_id) and not is_reply else None
 
 
 def _unknown_member(value: JsonObject, known: set[str]) -> InvalidRequest:

@@ -404,19 +404,15 @@ def _convert_value(value: object) -> object:
         return {name: getattr(value, name) for name in names if name[0] != "_"}
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if _is_lazy_type(type(value)):
+    # A lazy string of Django is known by its class's name: Django is not imported.
+    if any(
+        base.__name__ == "Promise" and base.__module__ == "django.utils.functional"
+        for base in type(value).__mro__
+    ):
         return str(value)
     # orjson writes dates and UUIDs itself; for anything else this raises a TypeError.
     dumps(value)
     return value
-
-
-def _is_lazy_type(kind: type) -> bool:
-    """Whether it is a lazy string of Django, by class name: Django is not imported."""
-    return any(
-        base.__name__ == "Promise" and base.__module__ == "django.utils.functional"
-        for base in kind.__mro__
-    )
 
 
 _convert_value.register(Decimal, str)
