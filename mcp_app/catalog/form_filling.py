@@ -93,12 +93,7 @@ def inner_widget(widget: Any) -> Any:
 def _widget_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
     widget = inner_widget(widget)
     if isinstance(widget, forms.MultiWidget):
-        # It has several inputs for one value.
-        values = value if isinstance(value, list | tuple) else widget.decompress(value)
-        parts = zip(widget.widgets_names, widget.widgets, values, strict=False)
-        for suffix, part, each in parts:
-            part.is_localized = part.is_localized or widget.is_localized
-            yield from _widget_pairs(part, f"{name}{suffix}", each)
+        yield from _part_pairs(widget, name, value)
     elif isinstance(widget, forms.SelectDateWidget):
         for part, each in (widget.format_value(value) or {}).items():
             yield f"{name}_{part}", _text(each)
@@ -111,6 +106,15 @@ def _widget_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
         # Without a chosen radio button a browser sends nothing; a select always sends.
         is_radio = isinstance(widget, forms.RadioSelect)
         yield from ((name, _text(each)) for each in several if each or not is_radio)
+
+
+def _part_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
+    """Yield the pairs of a widget that has several inputs for one value."""
+    values = value if isinstance(value, list | tuple) else widget.decompress(value)
+    parts = zip(widget.widgets_names, widget.widgets, values, strict=False)
+    for suffix, part, each in parts:
+        part.is_localized = part.is_localized or widget.is_localized
+        yield from _widget_pairs(part, f"{name}{suffix}", each)
 
 
 def _text(value: object) -> str:
