@@ -306,12 +306,9 @@ class Listing:
         key = (revision.version, start)
         if key in self._pages:
             return self._pages[key]
-        end = start + self._page_size
-        entries = self._entries[start:end]
+        entries, end = self.entries_after(after)
         texts = b",".join([entry.encoded_text(revision) for entry in entries])
-        has_next = end < len(self._entries)
-        items = orjson.Fragment(b"[" + texts + b"]")
-        page = Page(items, entries[-1].place_in_list if has_next else None)
+        page = Page(orjson.Fragment(b"[" + texts + b"]"), end)
         # Clients may send any place, so only pages at our own places are kept.
         if start % self._page_size == 0:
             self._pages[key] = page
@@ -395,11 +392,8 @@ class Catalog:
         self.stopped = _merged_entries({}, stopped or {})
         self.public = server.is_public
         self.completers = completers or {}
-        self.tools = _by_identity(entries.get("tools", ()))
-        self.resources = _by_identity(entries.get("resources", ()))
-        self.templates = _by_identity(entries.get("templates", ()))
-        self.prompts = _by_identity(entries.get("prompts", ()))
-        self.events = _by_identity(entries.get("events", ()))
+        for name in LISTS:
+            setattr(self, name, _by_identity(entries.get(name, ())))
         self.offered: Mapping[str, Listing] = {
             name: Listing(getattr(self, name).values(), server.page_size)
             for name in LISTS
