@@ -43,8 +43,6 @@ _OURS: Final[Mapping[str, tuple[Label, Label, str]]] = {
 Permission: TypeAlias = Literal[
     "camera", "microphone", "geolocation", "clipboard-write"
 ]
-
-
 Policy: TypeAlias = Mapping[
     Literal["connect", "resources", "frames", "base"], Sequence[str]
 ]

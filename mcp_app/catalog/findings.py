@@ -247,7 +247,6 @@ def _calling_frame() -> FrameType:
 
 def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     """Let a decorator of a registry record its errors while `collecting` runs."""
-
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -272,11 +271,8 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     return decorator
 
 
-def recording_call(
-    method: Callable[Arguments, None],
-) -> Callable[Arguments, None]:
+def recording_call(method: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """Do the same as `recording` for a method that is no decorator."""
-
     signature = inspect.signature(method)
 
     @wraps(method)

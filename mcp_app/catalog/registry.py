@@ -378,8 +378,7 @@ class Registry:
         self._resolve_rule(options)
         problems: list[str] = []
         for each in read_declared_skills(folder, options, problems):
-            uri = each.definition.uri
-            self._add_entry(self.resources, uri, each, "resource")
+            self._add_entry(self.resources, each.definition.uri, each, "resource")
         if problems:
             raise RegistrationError(" ".join(problems))
 
@@ -405,11 +404,7 @@ class Registry:
         # Noted first: if it cannot be opened, relations to it are no further problem.
         self.wanted_models[getattr(getattr(model, "_meta", None), "label", "")] = None
         opened = open_models.open_model(
-            model,
-            fields=fields,
-            rows=rows,
-            filters=filters,
-            **options,
+            model, fields=fields, rows=rows, filters=filters, **options
         )
         origin = origin_of(getattr(model, "__module__", ""))
         key = ("open model", opened.label)
@@ -510,8 +505,7 @@ class Registry:
     ) -> None:
         """Add a new entry, or replace one that its module declares again."""
         first, origin_key = entries.get(key), (what, key)
-        function = _user_function(entry)
-        origin = origin_of(getattr(function, "__module__", ""))
+        origin = origin_of(getattr(_user_function(entry), "__module__", ""))
         if first is not None and self._is_another(first, entry, origin, origin_key):
             raise RegistrationError(
                 f"{_declarer_name(entry)}: the {what} {key!r} is already declared by"

@@ -198,13 +198,8 @@ class ScalarOutput(ToolOutput):
         return hash(self.value)
 
     @property
-    def model_text(self) -> str:
-        """The text for a model."""
-        return _TEXT[type(self.value)](self.value)
-
-    @property
     def content(self) -> tuple[Text, ...]:
-        return (Text(self.model_text),)
+        return (Text(_TEXT[type(self.value)](self.value)),)
 
     @property
     def structured(self) -> dict[str, object]:
@@ -232,8 +227,7 @@ def scalar_members(value: Any) -> bytes:
         return _INTEGER_MEMBERS % (value, value)
     # The slice takes the value out of `{"result":…}`.
     encoded = jsonrpc.write({"result": value})[10:-1]
-    raw_text = _TEXT[type(value)](value)
-    text = clean_text(raw_text)
+    text = clean_text(_TEXT[type(value)](value))
     if text is value:  # The value is a string, and nothing was cleaned.
         return _MEMBERS % (encoded, encoded)
     return _MEMBERS % (jsonrpc.write(text), encoded)
