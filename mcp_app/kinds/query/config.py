@@ -263,11 +263,7 @@ _UNIT: Final = object_schema("path", "unit", path=_PATH, unit={"enum": [*UNITS]}
 
 _MEASURES: Final[JsonObject] = _array_schema(
     object_schema(
-        "aggregate",
-        "name",
-        aggregate={"enum": list(MEASURES)},
-        path=_PATH,
-        name=_NAME,
+        "aggregate", "name", aggregate={"enum": list(MEASURES)}, path=_PATH, name=_NAME
     ),
     MAX_MEASURES,
 )

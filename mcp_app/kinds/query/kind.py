@@ -127,8 +127,7 @@ class QueryKind(Kind):
             )
         template = cast("ResourceTemplateDefinition", definition)
         public = template.public and not query.per_caller
-        completed = replace(template, demands=demands, public=public)
-        return cast("AnyDefinition", completed)
+        return cast("AnyDefinition", replace(template, demands=demands, public=public))
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
         return list(QueryText(config, self.registry.open_models).parts())
@@ -301,9 +300,8 @@ class Lookup:
         """Return the row that has an address; None if there is none."""
         with self._query_time_limit(ctx, arguments):
             scopes = self._build_scopes(ctx, arguments)
-            page = replace(self._row_reader(scopes, values), limit=1).page_at_place(
-                None
-            )
+            reader = self._row_reader(scopes, values)
+            page = replace(reader, limit=1).page_at_place(None)
         if page.next is not None:
             names = ", ".join(self.query.parameters)
             raise RuntimeError(

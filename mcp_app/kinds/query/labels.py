@@ -170,8 +170,7 @@ def label_and_field(
     """Return what people call a path, and its field; None if no code opens it."""
     labels: list[str] = []
     field: OpenField | None = None
-    names = path.split(".")
-    for name in names:
+    for name in path.split("."):
         if name == "pk" and field is not None and field.is_relation:
             labels[-1] = _("%(relation)s (its key)") % {"relation": labels[-1]}
             continue

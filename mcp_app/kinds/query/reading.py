@@ -298,8 +298,7 @@ class _Reader:
                 e: half for e, half in halves.items() if half["value"] is not None
             }
         if not halves:
-            message = "A range needs a beginning or an end."
-            raise KindError(message, place="value")
+            raise KindError("A range needs a beginning or an end.", place="value")
         return tuple(
             self._filter_with_value(half, partial(make, lookup=end))
             for end, half in halves.items()

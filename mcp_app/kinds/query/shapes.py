@@ -250,7 +250,7 @@ class Shape:
                 return
             row = row.setdefault(name, {})
         json_value = field_to_json(path.field, value)
-        name = _last_name(path)
+        name = path.text.rpartition(".")[2]
         if path.text not in self._expanded:
             row[name] = json_value
         elif values[self._keys[path.text]] is None:
@@ -263,10 +263,6 @@ def _hop_prefixes(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
     """Return, for each relation on the way to a member, its path's text and hops."""
     *names, _last = path.text.split(".")
     return [(".".join(names[:at]), path.hops[:at]) for at in range(1, len(names) + 1)]
-
-
-def _last_name(path: Path) -> str:
-    return path.text.rpartition(".")[2]
 
 
 def _expanded_places(paths: Sequence[Path]) -> frozenset[str]:
@@ -282,7 +278,7 @@ def row_schema(paths: Sequence[Path]) -> JsonObject:
         members = properties
         for _place, hops in _hop_prefixes(path):
             members = _member_schemas(members, hops[-1].field.name)
-        name, is_nullable = _last_name(path), path.field.nullable
+        name, is_nullable = path.text.rpartition(".")[2], path.field.nullable
         if path.text in expanded:
             members, name = _member_schemas(members, name), path.stand_in
         elif path.stand_in == TEXT:
