@@ -62,7 +62,7 @@ class Dialog:
     ) -> ClientRequest:
         """Return a request; headers repeat the parameters in `mirrors`."""
         self._last_id += 1
-        headers = self._headers()
+        headers = self.headers()
         meta: JsonObject = {"progressToken": self._last_id} if wants_progress else {}
         if self.is_stateless:
             meta[PROTOCOL_VERSION] = self.version
@@ -95,13 +95,10 @@ class Dialog:
     def notification_message(self, method: str, params: JsonObject) -> ClientRequest:
         """Return a notification."""
         message = {"jsonrpc": "2.0", "method": method, "params": params}
-        return ClientRequest(body=jsonrpc.write(message), headers=self._headers())
+        return ClientRequest(body=jsonrpc.write(message), headers=self.headers())
 
-    def ending_headers(self) -> Sequence[tuple[str, str]]:
-        """Return the headers of the DELETE that ends the session."""
-        return self._headers()
-
-    def _headers(self) -> list[tuple[str, str]]:
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the headers of a message, and of the DELETE that ends the session."""
         headers = [
             ("Content-Type", "application/json"),
             ("Accept", "application/json, text/event-stream"),

@@ -222,7 +222,7 @@ class Upstream:
         with suppress(ExternalError, TimeoutError):
             # The answer to our client waits for this.
             async with asyncio.timeout(END_S):
-                await self._request("DELETE", dialog.ending_headers())
+                await self._request("DELETE", dialog.headers())
 
     async def _send(
         self,
@@ -234,9 +234,8 @@ class Upstream:
         is_repeatable: bool = True,
         tell_progress: Progress | None = None,
     ) -> JsonObject:
-        wants_progress = tell_progress is not None
         request = dialog.request_message(
-            method, params, mirrors=mirrors, wants_progress=wants_progress
+            method, params, mirrors=mirrors, wants_progress=tell_progress is not None
         )
         self._may_change = method == "tools/call" and not self._only_reads
         reader = _AnswerReader(request.identifier, tell_progress)
