@@ -124,12 +124,9 @@ def _text_block(block: JsonObject, uploads: Uploads) -> Block:
 
 def _media_block(block: JsonObject, uploads: Uploads) -> Block:
     refuse_unknown_members(block, *_EVERY, "data", "upload", "mimeType")
-    data, media_type = (
-        content_bytes(block, "data", uploads),
-        text_member(block, "mimeType"),
-    )
+    data = content_bytes(block, "data", uploads)
     kind = Image if block["type"] == "image" else Audio
-    return kind(data, media_type, **_extra_members(block))
+    return kind(data, text_member(block, "mimeType"), **_extra_members(block))
 
 
 def _resource_block(block: JsonObject, uploads: Uploads) -> Block:

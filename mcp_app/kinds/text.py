@@ -123,8 +123,7 @@ class TextKind(Kind):
 
         def run(values: Values) -> ToolOutput:
             content = [part(values) for part in blocks]
-            members = structured(values)
-            return ToolOutput(content, structured=members, is_error=is_error)
+            return ToolOutput(content, structured=structured(values), is_error=is_error)
 
         return inline_runnable(run)
 
@@ -211,8 +210,7 @@ def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
     for number, message in enumerate(messages, 1):
         yield _("Message %(number)d") % {"number": number}, _message_words(message)
     if "upload" in members:
-        digest = {"digest": members.pop("upload")}
-        yield _("File"), _("fingerprint %(digest)s") % digest
+        yield _("File"), _("fingerprint %(digest)s") % {"digest": members.pop("upload")}
     if members.pop("is_error", False):
         yield _("The answer is"), _("an error")
     for name, value in members.items():

@@ -384,7 +384,7 @@ class _OperationReader:
         is_json = _bare_media_type(media_type) == "application/json"
         body: JsonObject = {} if is_json or "*" in media_type else {"type": media_type}
         self.config["body"] = body
-        schema = self._translate_media(media)
+        schema = self.translator.translate(media.get("schema", {}))
         lifted = self._liftable_arguments(schema)
         if lifted is None:
             body["json"] = self._whole_body(schema, required)
@@ -393,7 +393,7 @@ class _OperationReader:
         body["json"] = {each: "{{" + name + "}}" for each, name in lifted.items()}
 
     def form_body(self, _type: str, media: JsonObject, required: bool) -> None:
-        schema = self._translate_media(media)
+        schema = self.translator.translate(media.get("schema", {}))
         if not required and schema == _NO_FIELDS:
             return
         lifted = self._liftable_arguments(schema)
@@ -415,9 +415,6 @@ class _OperationReader:
     def text_body(self, media_type: str, _media: JsonObject, required: bool) -> None:
         text = self._whole_body({"type": "string"}, required)
         self.config["body"] = {"text": text, "type": media_type}
-
-    def _translate_media(self, media: JsonObject) -> Any:
-        return self.translator.translate(media.get("schema", {}))
 
     def _liftable_arguments(self, schema: Any) -> dict[str, str] | None:
         """Return argument names by property; None if the body must be one argument."""

@@ -33,16 +33,8 @@ _DROPPED: Final = frozenset(
 )
 _OF_SCHEMAS: Final = frozenset(
     {
-        "additionalProperties",
-        "contains",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
+        *("additionalProperties", "contains", "else", "if", "items", "not"),
+        *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
     }
 )
 """Keywords whose value is a schema."""
