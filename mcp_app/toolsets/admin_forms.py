@@ -347,11 +347,10 @@ def page_schema(_: SiteRequest, context: Context) -> JsonObject:
     for inline in context["inline_admin_formsets"]:
         rights = ("add", "change", "delete")
         may = [each for each in rights if getattr(inline, f"has_{each}_permission")]
-        fields = _form_schema(_pattern_row(inline)) if may else {}
         inlines[inline.formset.prefix] = {
             "may": may,
             "most": inline.formset.max_num,
-            "row": fields,
+            "row": _form_schema(_pattern_row(inline)) if may else {},
         }
     schema = {"values": _form_schema(context["adminform"])}
     return {**schema, "inlines": inlines} if inlines else schema
@@ -387,8 +386,7 @@ def choices_of(
         # The page has no choices, but a search in the admin of the related model.
         if model_admin is None or not model_admin.has_view_permission(request):
             raise ToolError(NOT_ALLOWED)
-        listed = model_admin.get_queryset(request)
-        rows = rows.filter(pk__in=listed.values("pk"))
+        rows = rows.filter(pk__in=model_admin.get_queryset(request).values("pk"))
     searched = model_admin.get_search_fields(request) if model_admin else ()
     if words and searched and not searches_secret(searched, rows.model):
         rows, _repeats = model_admin.get_search_results(request, rows, words)

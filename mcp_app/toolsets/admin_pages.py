@@ -62,8 +62,7 @@ class AdminPages:
 
     def read(self, view: str, read: Read, query: Sequence[Pair] = ()) -> Any:
         """Open a page, and return what `read` returns for it inside the middleware."""
-        encoded = urlencode(query)
-        with self._visit(view, query=encoded, read_page=read) as visit:
+        with self._visit(view, query=urlencode(query), read_page=read) as visit:
             if is_redirect(visit) and visit.is_reached:
                 # If there is no such row, the admin redirects.
                 self._check_login(visit)

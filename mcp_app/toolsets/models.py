@@ -166,8 +166,7 @@ class _Maker:
             if target.fields[each].source is not back
             and (limit != FIRST or each in (target.text, target.model._meta.pk.attname))
         ]
-        fields = [*self._paths(target, names)]
-        return {"path": name, "fields": fields, "limit": limit}
+        return {"path": name, "fields": [*self._paths(target, names)], "limit": limit}
 
     def _filters(self) -> Iterator[JsonObject]:
         options, filters = self.toolset.options, self.model.filters
@@ -408,7 +407,6 @@ class _Maker:
         if choices := [each for each in queries if each is not None]:
             choice = {"type": "string", "enum": choices, "description": meaning}
             schema["properties"] = {**schema["properties"], chooser: choice}
-
         if queries[None].totals:
             text = f"Also say the {TOTALS} of all rows that fit: count, sums, averages."
             flag = {"type": "boolean", "default": False, "description": text}

@@ -80,8 +80,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
             bar = bar or "no URL of this site leads there"
         elif view.__module__.startswith("mcp_app."):
             bar = "it is a page of mcp_app"
-        named = replace(offer, name=prefix + name, bar=bar)
-        yield from maker.tools_of(named, view)
+        yield from maker.tools_of(replace(offer, name=prefix + name, bar=bar), view)
 
 
 def plain_document(document: object) -> JsonObject:

@@ -152,8 +152,7 @@ class SiteViews(BaseHandler):
         if visit.call.read_page is None or not visit.is_reached:
             return response
         try:
-            context = response.context_data or {}
-            visit.page = visit.call.read_page(request, context)
+            visit.page = visit.call.read_page(request, response.context_data or {})
         except Exception as error:
             visit.error = error
         response.content = b""
