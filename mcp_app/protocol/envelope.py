@@ -260,8 +260,7 @@ def request_message(
     request_id: RequestId, method: str, params: JsonObject | None
 ) -> JsonObject:
     """Return a request of ours to the client; None means no `params` member."""
-    message = notification_message(method, params)
-    return {"jsonrpc": "2.0", "id": request_id, **message}
+    return {"jsonrpc": "2.0", "id": request_id, **notification_message(method, params)}
 
 
 # -- call template ---------------------------------------------------------------------

@@ -192,8 +192,7 @@ class SchemaGraph:
         """Return the most subschemas that apply to one place of a value."""
         sizes: dict[int, int] = {}
         for number in self._order:
-            same = self._nodes[number].same
-            sizes[number] = 1 + sum(sizes[child] for child in same)
+            sizes[number] = 1 + sum(sizes[child] for child in self._nodes[number].same)
         return max(sizes.values())
 
     def growth_by_depth(self) -> tuple[int, ...]:

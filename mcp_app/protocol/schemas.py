@@ -87,8 +87,7 @@ def _describe_union(
     """
 
     def is_type_error(error: ValidationError) -> bool:
-        union_path = union.instance_path
-        return error.kind.name == "type" and error.instance_path == union_path
+        return error.kind.name == "type" and error.instance_path == union.instance_path
 
     types = [each for branch in branches for each in filter(is_type_error, branch)]
     near = [branch for branch in branches if not any(map(is_type_error, branch))]
@@ -155,8 +154,7 @@ def example_of(schema: Mapping[str, Any]) -> Any:
     values = [schema[each] for each in ("default", "const") if each in schema]
     values += [*schema.get("examples", ()), *schema.get("enum", ())]
     if not values and "properties" in schema:
-        members = schema["properties"].items()
-        return {name: example_of(each) for name, each in members}
+        return {name: example_of(each) for name, each in schema["properties"].items()}
     name = str(schema.get("format", schema.get("type")))
     return values[0] if values else {"string": "", "array": [], **EXAMPLES}.get(name)
 
