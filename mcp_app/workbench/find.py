@@ -130,8 +130,7 @@ def _call_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     for call in Call.objects.page(CallQuery(0, ways=ways), MAX_HITS):
         newest.setdefault(call.failure, call)
     for number, call in newest.items():
-        about = visible(call.name)
-        yield Hit(CALL, str(call.pk), visible(number), about, exact=True)
+        yield Hit(CALL, str(call.pk), visible(number), visible(call.name), exact=True)
 
 
 # -- definitions and servers ------------------------------------------------------
@@ -218,8 +217,7 @@ def spellings(text: str) -> list[str]:
 
 
 def _contains_text(column: str, text: str) -> Q:
-    each_spelling = (Q(**{f"{column}__contains": each}) for each in spellings(text))
-    return reduce(or_, each_spelling)
+    return reduce(or_, (Q(**{f"{column}__contains": each}) for each in spellings(text)))
 
 
 # -- people ---------------------------------------------------------------------------
@@ -231,8 +229,7 @@ def _person_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
         return
     users = [*_user_hits(text)] if viewer.users else []
     yield from users
-    ways = [("user_name", "=", text)]
-    for call in Call.objects.page(CallQuery(0, ways=ways), 1):
+    for call in Call.objects.page(CallQuery(0, ways=[("user_name", "=", text)]), 1):
         if all(call.user_name != user.key for user in users):
             name = visible(call.user_name)
             yield Hit(PERSON, call.user_name, name, exact=call.user_name == text)

@@ -198,6 +198,10 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
     )
     hours = [Hour(*map(int, each)) for each in counted] if viewer.calls else []
     failing = EventSubscription.objects.failing().values("url_digest").distinct()
+    upstreams: Sequence[OpenApiDocument] = ()
+    if Tool in viewer.models and (sites := upstream_sites()):
+        documents = OpenApiDocument.objects.defer("offers").filter(site__in=[*sites])
+        upstreams = [*documents.filter(differing__gt=0)]
     return Overview(
         rows=rows,
         processes=processes,
@@ -211,15 +215,8 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         late_tasks=Task.objects.late().count() if viewer.tasks else 0,
         failing_receivers=failing.count() if viewer.subscriptions else 0,
         undecided=list(calls_to_approve(viewer.person).values()),
-        upstreams=_differing_upstreams() if Tool in viewer.models else (),
+        upstreams=upstreams,
     )
-
-
-def _differing_upstreams() -> Sequence[OpenApiDocument]:
-    if not (sites := upstream_sites()):
-        return ()
-    rows = OpenApiDocument.objects.defer("offers").filter(site__in=[*sites])
-    return [*rows.filter(differing__gt=0)]
 
 
 # -- rows ---------------------------------------------------------------------------

@@ -28,8 +28,8 @@ from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking.client import address_problem, token_for, why_no_token
 from mcp_app.workbench.checking.directories import findings_of_server
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
-from mcp_app.workbench.checking.judging import has_answer, judge_observations, report_in
-from mcp_app.workbench.checking.observing import observe_server
+from mcp_app.workbench.checking.judging import has_answer, judge_observations
+from mcp_app.workbench.checking.observing import observe_server, read_report
 from mcp_app.workbench.checking.site_findings import (
     DOCUMENTS,
     Conversations,
@@ -135,7 +135,7 @@ class Command(BaseCommand):
             signs_in=site.signs_in,
         )
         findings = judge_observations(observations, site)
-        report = report_in(observations)
+        report = read_report(observations.main)
         is_conclusive = report is not None or has_problem(findings)
         if report is not None:
             findings += server_findings(server)
@@ -183,8 +183,7 @@ def _try_clients(
         return [*advice, *judge_revisions(speaker.run_each_revision())]
     if user is None and not token:
         return judge_revisions(speaker.run_each_revision())
-    why = why_no_token(speaker.url, issued_here=user is not None)
-    if why:
+    if why := why_no_token(speaker.url, issued_here=user is not None):
         message = "Nothing was tried as a client."
         return [Finding("revisions", Grade.UNKNOWN, message, why)]
     with nullcontext(token) if user is None else token_for(user, server) as shown:

@@ -83,7 +83,6 @@ class _Case:
     observations: Observations
     site: Site
     main: Reply
-    report: Report | None
     parts: SplitResult
 
     @property
@@ -123,9 +122,9 @@ def judge_observations(observations: Observations, site: Site) -> list[Finding]:
 
     If the address does not lead to this site, nothing else is judged.
     """
-    main = _main_reply(observations)
+    main = observations.main
     report = read_report(main)
-    case = _Case(observations, site, main, report, urlsplit(observations.url))
+    case = _Case(observations, site, main, urlsplit(observations.url))
     first = [_address_finding(case)]
     if not has_answer(observations):
         return first
@@ -138,17 +137,8 @@ def judge_observations(observations: Observations, site: Site) -> list[Finding]:
 
 def has_answer(observations: Observations) -> bool:
     """Whether anything answers at the address."""
-    main = _main_reply(observations)
+    main = observations.main
     return main.status != 0 or main.failure is Failure.REDIRECT
-
-
-def report_in(observations: Observations) -> Report | None:
-    """Return the server's report of the first probe; None if it sent none."""
-    return read_report(_main_reply(observations))
-
-
-def _main_reply(observations: Observations) -> Reply:
-    return observations.replies.get(Probe.TICKS.value, Reply())
 
 
 # -- where the address leads --------------------------------------------------------

@@ -64,6 +64,11 @@ class Observations:
     """Bytes that the probe with a large body has sent."""
     by_browser: bool = False
 
+    @property
+    def main(self) -> Reply:
+        """The reply to the first probe."""
+        return self.replies.get(Probe.TICKS.value, Reply())
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

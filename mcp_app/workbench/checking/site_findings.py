@@ -91,8 +91,7 @@ def server_findings(server: Server) -> list[Finding]:
     if any(each.scope == Scope.EVERYTHING or each.holds(server) for each in stops):
         message = _("The server is stopped, so clients get 503.")
         why = _("Whoever may stop and start can start it again.")
-        stop = Finding(rule, Grade.PROBLEM, message, why, "mcp_stop list")
-        return [stop, *findings]
+        return [Finding(rule, Grade.PROBLEM, message, why, "mcp_stop list"), *findings]
     return findings
 
 
@@ -185,8 +184,7 @@ def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
 def _event_findings(reports: Sequence[Report]) -> Iterator[Finding]:
     """Yield why nobody can subscribe by webhook, or why subscribers get nothing."""
     rule, rows = "events", EventSubscription.objects
-    published = EventType.objects.filter(published__isnull=False)
-    if mcp.events or published.exists():
+    if mcp.events or EventType.objects.filter(published__isnull=False).exists():
         if not is_installed("httpcore2"):
             line = 'pip install "django-mcp-app[http]"'
             what = _("The site cannot post events to clients.")

@@ -167,5 +167,4 @@ def remark_on(error: BaseException) -> Remark | None:
             return Remark.ABORTED
     elif not isinstance(error, RuntimeError):
         return None
-    text = str(error)
-    return next((each for words, each in _WORDS.items() if words in text), None)
+    return next((each for words, each in _WORDS.items() if words in str(error)), None)

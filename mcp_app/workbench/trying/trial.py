@@ -80,8 +80,7 @@ class Question:
     def answer_key(self) -> str:
         """The key of the answer when the question is asked again."""
         params = {key: each for key, each in self.params.items() if key not in RANDOM}
-        content = jsonrpc.canonical([self.method, params, self.name])
-        return sha256(content).hexdigest()
+        return sha256(jsonrpc.canonical([self.method, params, self.name])).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +179,8 @@ class _Run:
         # This runner only stores tasks: it never offers to run any.
         tasks = TaskRunner(current, "") if plan.is_task else None
         adapters = replace(current.adapters, tasks=tasks)
-        copy, put_copy = plan.copy, None
-        if copy is not None:
-            put_copy = copy.catalog_overlay(current.catalogs)
+        copy = plan.copy
+        put_copy = None if copy is None else copy.catalog_overlay(current.catalogs)
         if plan.is_dry:
             self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
             adapters = self._dry_run.adapters_for_trial(adapters)
@@ -274,6 +272,5 @@ def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
     if plan.is_dry:
         for name, entry in answering_entries(catalog, plan.method, plan.params):
             if any(entry is offered for offered in catalog.offered[name]):
-                less = limit_time(entry, limits)
-                changes.setdefault(name, {})[entry.identity] = less
+                changes.setdefault(name, {})[entry.identity] = limit_time(entry, limits)
     return catalog.with_changes(changes)
