@@ -32,7 +32,7 @@ from mcp_app.interface.call_record import (
 from mcp_app.interface.log_secrets import hide_secrets
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_rows import Own, SharedValues, split_into_parts
+from mcp_app.models.call_writing import Own, SharedValues, split_into_parts
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.models.transactions import now_sql, own_transaction, persistently
 from mcp_app.pools.connections import TOGETHER, is_outage, may_be_refused
@@ -246,8 +246,7 @@ def _write_once(batch: CallBatch) -> int:
     using = router.db_for_write(Call)
     with own_transaction(using):
         clock_ms = _clock_offset_ms(using)
-        writers = CallWriter.objects.using(using)
-        if writers.claim(batch.writer, batch.number):
+        if CallWriter.objects.using(using).claim(batch.writer, batch.number):
             rows, tallies = _rows_and_tallies(batch, clock_ms)
             store = _store_apart if batch.broke >= TOGETHER else _store_together
             batch.refused = store(using, rows, tallies)

@@ -20,13 +20,15 @@ from mcp_app.models.call_rows import (
     CallingClient,
     CallQuery,
     Key,
+    client_statement,
+    count_statement,
+    page_statement,
+)
+from mcp_app.models.call_writing import (
     Own,
     SharedValues,
     TallyValues,
-    client_statement,
-    count_statement,
     insert_calls,
-    page_statement,
     raise_statistics,
 )
 from mcp_app.models.fields import ExactCharField, PartialIndex

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from mcp_app.models import Call
-from mcp_app.models.call_rows import Own, SharedValues
+from mcp_app.models.call_writing import Own, SharedValues
 from mcp_app.models.calls import CallQuerySet
 
 CLIENT: Final = Call.SHARED.index("client_name")

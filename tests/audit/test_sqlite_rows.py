@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit.writing import SIZES, insert_many, write
 from mcp_app.models import Call, CallStatistic
-from mcp_app.models.call_rows import Own
+from mcp_app.models.call_writing import Own
 from tests.audit.records import batch, record
 
 pytestmark = [

@@ -28,7 +28,7 @@ from mcp_app.audit.writing import (
     write,
 )
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_rows import rows_per_statement
+from mcp_app.models.call_writing import rows_per_statement
 from mcp_app.models.calls import CallQuerySet, CallStatisticQuerySet, CallWriterQuerySet
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.pools.connections import TOGETHER
