@@ -268,10 +268,11 @@ def _update_streams(
     marks = ", ".join(["%s"] * len(keys))
     # InnoDB locks rows in the order in which it finds them.
     order = " ORDER BY id" if connection.vendor == "mysql" else ""
+    ended = [str(int(key)) for key, each in additions.items() if each.state != OPEN]
+    end = f"CASE WHEN id IN ({', '.join(ended)}) THEN {now_sql(connection)} END"
     update = (
         f"UPDATE {tables.streams} SET head_seq = {case}, size = {case},"  # noqa: S608 - our own names
-        f" state = {case}, last_batch = %s, ended_ms ="
-        f" {_end_expression(connection, additions)}"
+        f" state = {case}, last_batch = %s, ended_ms = {end if ended else 'NULL'}"
         f" WHERE id IN ({marks}) AND owner = %s AND state = %s{order}"
     )
     case_values = [
@@ -289,12 +290,3 @@ def _update_streams(
             return set(keys)
         cursor.execute(select, [*keys, tables.batch])
         return {int(key) for (key,) in cursor.fetchall()}
-
-
-def _end_expression(
-    connection: BaseDatabaseWrapper, additions: Mapping[int, Addition]
-) -> str:
-    ended = [str(int(key)) for key, each in additions.items() if each.state != OPEN]
-    if not ended:
-        return "NULL"
-    return f"CASE WHEN id IN ({', '.join(ended)}) THEN {now_sql(connection)} END"

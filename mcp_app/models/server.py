@@ -40,10 +40,6 @@ SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _WEB = ("https://", "http://")
 
 
-class ServerRows(PublishedRows["Server"]):
-    """Servers, whose bulk changes are recorded, too."""
-
-
 @publishable
 @watch_model
 class Server(PublishedRow, CheckedRow):
@@ -118,7 +114,7 @@ class Server(PublishedRow, CheckedRow):
     prompts = models.ManyToManyField(Prompt, blank=True, related_name="servers")
     events = models.ManyToManyField(EventType, blank=True, related_name="servers")
 
-    objects = ServerRows.as_manager()
+    objects = PublishedRows["Server"].as_manager()
 
     class Meta:
         ordering = ["slug"]

@@ -108,8 +108,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         models.QuerySet.bulk_create(self, rows)
         if any(row.pk is None for row in rows):
             # MySQL does not return keys.
-            digests = [row.digest for row in rows]
-            stored = self.using(using).filter(digest__in=digests)
+            stored = self.using(using).filter(digest__in=[row.digest for row in rows])
             keys = dict(stored.values_list("digest", "pk"))
             for row in rows:
                 row.pk = keys[row.digest]

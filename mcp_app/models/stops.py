@@ -234,16 +234,14 @@ def _record_stops(stops: Iterable[Stop], using: str) -> None:
 def is_stopped(model: type[PublishedRow]) -> models.Exists:
     """Return the condition that a stop holds a row, by its key or by its name."""
     key = models.Q(ref=Cast(models.OuterRef("pk"), models.CharField()))
+    name = models.Q(served=models.OuterRef("slug"))
+    if issubclass(model, DefinitionRow):
+        published = models.OuterRef("published_identity")
+        working = models.OuterRef(model.IDENTITY)
+        name = models.Q(served_hash=published)
+        name |= models.Q(IsNull(published, True), served=working)
     stops = Stop.objects.on().filter(kind=str(model._meta.model_name))
-    return models.Exists(stops.filter(key | _name_condition(model)))
-
-
-def _name_condition(model: type[PublishedRow]) -> models.Q:
-    if not issubclass(model, DefinitionRow):
-        return models.Q(served=models.OuterRef("slug"))
-    published = models.OuterRef("published_identity")
-    working = models.Q(IsNull(published, True), served=models.OuterRef(model.IDENTITY))
-    return models.Q(served_hash=published) | working
+    return models.Exists(stops.filter(key | name))
 
 
 def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:

@@ -79,13 +79,10 @@ def persistently(
             return function()
         except DatabaseError as error:
             may_repeat = is_conflict(error) or isinstance(error, also)
-            if not may_repeat or _is_in_transaction():
+            opened = connections.all(initialized_only=True)
+            if not may_repeat or any(each.in_atomic_block for each in opened):
                 raise
     return function()
-
-
-def _is_in_transaction() -> bool:
-    return any(each.in_atomic_block for each in connections.all(initialized_only=True))
 
 
 def is_conflict(error: Exception) -> bool:

@@ -152,8 +152,7 @@ class PublishedRows(WatchedRows[Row]):
         same = models.Q(published__hash=models.F("content_hash"))
         yield models.When(~models.Q(broken=""), then=models.Value(State.BROKEN))
         yield models.When(same, then=models.Value(State.PUBLISHED))
-        unpublished = models.Value(State.UNPUBLISHED)
-        yield models.When(published=None, then=unpublished)
+        yield models.When(published=None, then=models.Value(State.UNPUBLISHED))
         yield models.When(~same, then=models.Value(State.CHANGED))
 
     def publish(
