@@ -50,8 +50,7 @@ class Tally:
         self.buckets = [a + b for a, b in zip(self.buckets, other.buckets, strict=True)]
 
     def counter_values(self) -> Row:
-        sums = (self.calls, self.dropped, self.total_us, self.most_us)
-        return (*sums, *self.buckets)
+        return (self.calls, self.dropped, self.total_us, self.most_us, *self.buckets)
 
 
 class Tallies:

@@ -71,8 +71,11 @@ class TurnedAway:
                 if key[0] > hour - HOURS
             }
         key = (hour, reason.value, storable_text(client[:MAX_CLIENT_LENGTH]))
-        if key not in self._counts and not self._tells_apart(hour):
-            key = (hour, reason.value, OTHERS)
+        if key not in self._counts:
+            # Each hour has room for so many groups.
+            groups = sum(each[0] == hour and each[2] != OTHERS for each in self._counts)
+            if groups >= GROUPS:
+                key = (hour, reason.value, OTHERS)
         self._counts[key] = self._counts.get(key, 0) + 1
 
     def counts_of_day(self) -> tuple[RefusalCount, ...]:
@@ -81,8 +84,3 @@ class TurnedAway:
             for (hour, reason, client), count in self._counts.items()
             if hour > int(self._clock()) // HOUR_S - HOURS
         )
-
-    def _tells_apart(self, hour: int) -> bool:
-        """Return whether an hour has room for one more group; each has its limit."""
-        groups = sum(key[0] == hour and key[2] != OTHERS for key in self._counts)
-        return groups < GROUPS
