@@ -64,12 +64,11 @@ def find_document(site: Site, user: AbstractBaseUser) -> tuple[bytes, str]:
 
     Raises `DocumentError`.
     """
-    limit = mcp_settings.limits.document
     for path in USUAL_PATHS:
         with suppress(NoDocument):
             content = fetch_document(site, path, user)
             with suppress(DocumentError):
-                read_document(content, limit)
+                read_document(content, mcp_settings.limits.document)
                 return content, path
     message = _("%(site)s has no document at %(paths)s. Write its path.")
     details = {"site": site.title, "paths": ", ".join(USUAL_PATHS)}
@@ -180,8 +179,7 @@ def _one_line_text(value: object, longest: int) -> str:
 
 def offers_in(row: OpenApiDocument) -> dict[str, Offer]:
     """Return what a document offered when it was last read, by key."""
-    offers = map(Offer.from_json, row.unpack_offers())
-    return {offer.key: offer for offer in offers}
+    return {offer.key: offer for offer in map(Offer.from_json, row.unpack_offers())}
 
 
 def lock_document(row: OpenApiDocument) -> OpenApiDocument:
@@ -307,8 +305,7 @@ def take_over(
     with transaction.atomic():
         row = lock_document(document)
         offers = offers_in(row)
-        operations = row.imported.select_related("tool").filter(pk__in=keys)
-        for operation in operations:
+        for operation in row.imported.select_related("tool").filter(pk__in=keys):
             compared = _compare_operation(operation, offers.get(operation.key))
             if compared.standing is not Standing.CHANGED or compared.bar:
                 continue
@@ -317,13 +314,11 @@ def take_over(
                 if each.is_own:
                     own_columns.append(f"{tool.name}: {each.column}")
                 else:
-                    value = column_value(each.column, each.now)
-                    setattr(tool, each.column, value)
+                    setattr(tool, each.column, column_value(each.column, each.now))
             tool.updated_by_id = None if author is None else author.pk
             tool.full_clean()
             tool.save()
-            new_base = offers[operation.key].to_json()
-            operation.base = jsonrpc.write(new_base).decode()
+            operation.base = jsonrpc.write(offers[operation.key].to_json()).decode()
             operation.save(update_fields=["base"])
             store_findings(tool, registry)
             changed.append(tool)

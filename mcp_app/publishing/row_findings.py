@@ -83,9 +83,8 @@ def judge_content(
     assert isinstance(row, DefinitionRow)  # noqa: S101 - there are no others
     if row.from_code:
         return _judged_overlay(row, content, registry)
-    key = row.kind_of_row, str(row.pk)
     try:
-        stored = definition_of(key, content, uploads)
+        stored = definition_of((row.kind_of_row, str(row.pk)), content, uploads)
         stored = complete_definition(stored, usable_kinds(registry))
     except (ValueError, KindError) as error:
         return Findings([must_fix("kind", "", str(error))])

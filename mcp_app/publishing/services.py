@@ -78,9 +78,8 @@ def publish_all(
 def _publish_row(
     by: Person | None, row: PublishedRow, looked_at: str, number: int, note: str
 ) -> DefinitionVersion:
-    note = _valid_note(note)
     return publication.publish_working_copy(
-        row, mcp, author=by, note=note, looked_at=looked_at, number=number
+        row, mcp, author=by, note=_valid_note(note), looked_at=looked_at, number=number
     )
 
 

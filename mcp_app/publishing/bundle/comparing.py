@@ -219,7 +219,9 @@ class _Comparer:
         if self._publishes_working:
             # If nothing differs, this site's content is published, in its own order.
             saved = after if changes or stored is None else before
-            entry = _with_version(entry, saved)
+            content = without_limits(saved) if entry.model is Server else saved
+            version = PublishedContent(number=0, hash=hash_of(content), content=content)
+            entry = replace(entry, published=version)
         return ComparedEntry(
             entry=entry,
             row=row,
@@ -282,7 +284,11 @@ class _Comparer:
             now, then = self._both_views(row, served, content)
             changes = differences(now, then)
             breaks = breaking_reasons(now.content, then.content)
-            problems = list(self._obstacles(row, content))
+            # Without a declaration in code nobody sees it, published or not.
+            if not self._is_vanished(row):
+                findings = [*self._identity_conflicts(row, content)]
+                findings += self._judge_content(row, without_choice(content)).to_fix
+                problems = [finding.message for finding in findings]
         return Publication(
             number=published.number,
             content=content,
@@ -294,13 +300,6 @@ class _Comparer:
     def _both_views(self, row: PublishedRow, *contents: JsonObject) -> list[ClientView]:
         return [client_view(row, content, self._registry) for content in contents]
 
-    def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
-        # Without a declaration in code nobody sees it, published or not.
-        if not self._is_vanished(row):
-            findings = [*self._identity_conflicts(row, content)]
-            findings += self._judge_content(row, without_choice(content)).to_fix
-            yield from (finding.message for finding in findings)
-
     def _identity_conflicts(
         self, row: PublishedRow, content: JsonObject
     ) -> Iterator[Finding]:
@@ -310,13 +309,6 @@ class _Comparer:
         other = self._site.published_as(row.kind_of_row, identity)
         if other is not None and other.pk != row.pk:
             yield conflict_finding(other, identity)
-
-
-def _with_version(entry: Entry, saved: JsonObject) -> Entry:
-    """Return an entry whose working copy is what it publishes."""
-    content = without_limits(saved) if entry.model is Server else saved
-    version = PublishedContent(number=0, hash=hash_of(content), content=content)
-    return replace(entry, published=version)
 
 
 def _other_source(entry: Entry, row: DefinitionRow) -> ComparedEntry:

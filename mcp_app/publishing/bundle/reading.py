@@ -234,10 +234,9 @@ def _shape_problems(file: JsonObject) -> Iterator[str]:
 
 
 def _place_text(path: Iterable[str | int]) -> str:
-    steps = (
+    return "".join(
         f"[{step}]" if isinstance(step, int) else f".{visible(step)}" for step in path
     )
-    return "".join(steps)
 
 
 def _must(schema_path: Iterable[str | int]) -> str:

@@ -51,8 +51,7 @@ def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
     """Return servers with what they offer; BundleRefused if one does not exist."""
     wanted = list(dict.fromkeys(slugs))
     servers = {row.slug: row for row in _server_rows().filter(slug__in=wanted)}
-    unknown = [slug for slug in wanted if slug not in servers]
-    if unknown:
+    if unknown := [slug for slug in wanted if slug not in servers]:
         raise BundleRefused(
             _("There is no server “%(slug)s”.") % {"slug": slug} for slug in unknown
         )
@@ -137,8 +136,7 @@ def export_bundle(rows: Iterable[PublishedRow], *, published: bool = True) -> by
         **entries,
         "blobs": list(_read_blobs(entries)),
     }
-    text = jsonrpc.pretty_text(file) + "\n"
-    written = text.encode()
+    written = f"{jsonrpc.pretty_text(file)}\n".encode()
     if len(written) > MOST_BYTES:
         raise BundleRefused(
             [
@@ -185,8 +183,7 @@ def _entry_json(row: PublishedRow, keys: NaturalKeys, published: bool) -> JsonOb
     served = row.published
     if served is None or not published:
         return {**entry, "working": working}
-    content = naturally(served.read(), keys)
-    entry["published"] = _published_json(served, content)
+    entry["published"] = _published_json(served, naturally(served.read(), keys))
     if hash_of(working) != entry["published"]["hash"]:
         # Most working copies equal the published content: then only that is written.
         entry["working"] = working
@@ -226,8 +223,7 @@ def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObj
     for start in range(0, len(digests), AT_ONCE):
         batch = digests[start : start + AT_ONCE]
         blobs = Blob.objects.in_bulk(batch)
-        missing = [digest for digest in batch if digest not in blobs]
-        if missing:
+        if missing := [digest for digest in batch if digest not in blobs]:
             message = _(
                 "“%(name)s” uses the upload %(digest)s…, which no longer exists."
             )
