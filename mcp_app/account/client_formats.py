@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = "Mapping[str, Any] | list[Any]"
 
-INDENT: Final = "  "
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -33,7 +32,7 @@ class NotMerged(Exception):
 
 def json_text(document: JsonObject) -> str:
     """Return the text of a file with this content alone."""
-    return json.dumps(document, indent=INDENT, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def merge_member(text: str, root: str, name: str, value: JsonObject) -> str:

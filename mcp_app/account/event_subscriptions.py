@@ -56,8 +56,7 @@ def send_test_event(
     require_right(by, SUBSCRIPTION_RIGHT)
     error = run_on_loop(partial(_post_test_event, row, data))
     message = _("Sent a test event: %(outcome)s.")
-    outcome = error or _("acknowledged")
-    log_actions(by, [row], CHANGE, message % {"outcome": outcome})
+    log_actions(by, [row], CHANGE, message % {"outcome": error or _("acknowledged")})
     return error
 
 

@@ -106,8 +106,7 @@ class ExpiryChoice(forms.Form):
             return None
         if ends == UNTIL and until is not None:
             # The token or app is valid until the end of this day.
-            midnight = datetime.combine(until + timedelta(days=1), time.min)
-            return site_time(midnight)
+            return site_time(datetime.combine(until + timedelta(days=1), time.min))
         return timezone.now() + timedelta(days=int(ends))
 
 
@@ -278,9 +277,7 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
 
     class Meta:
         model = AccessToken
-        fields = [
-            *("name", "servers", "may", "networks", "tags", "tools", "public_key")
-        ]
+        fields = ["name", "servers", "may", "networks", "tags", "tools", "public_key"]
         labels = {
             "public_key": gettext_lazy("How does the program prove itself?"),
             "networks": gettext_lazy("Allowed networks"),
@@ -461,7 +458,7 @@ class AppForm(RightsChoice):
         # A tag that no tool has now stays chosen: without it, all would be allowed.
         counts = Counter({**dict.fromkeys(chosen, 0), **tags})
         initial = {
-            "before": _state_digest(now),
+            "before": digest(str(now)),
             "name": now.name,
             "may": now.may,
             "which": SOME if now.tags else ALL,
@@ -480,7 +477,7 @@ class AppForm(RightsChoice):
 
     def is_current(self) -> bool:
         """Whether the app has not been changed since the page was opened."""
-        return bool(self.cleaned_data["before"] == _state_digest(self._now))
+        return bool(self.cleaned_data["before"] == digest(str(self._now)))
 
     def chosen_end(self) -> datetime | None:
         if self.cleaned_data["ends"] == KEEP:
@@ -495,7 +492,3 @@ class AppForm(RightsChoice):
             tags=self.chosen_tags(),
             until=self.chosen_end(),
         )
-
-
-def _state_digest(choice: Choice) -> str:
-    return digest(str(choice))

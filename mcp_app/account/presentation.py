@@ -111,8 +111,7 @@ def servers_of(row: AccessToken) -> str:
     """Return the names of the servers that accept a token."""
     if row.everywhere:
         return _("all")
-    names = ", ".join(map(str, row.servers.all()))
-    return names or _("none: its servers were deleted")
+    return ", ".join(map(str, row.servers.all())) or _("none: its servers were deleted")
 
 
 def begins_of(row: AccessToken) -> SafeString:
@@ -224,9 +223,7 @@ def permission_words(may: str) -> str:
 
 def until_words(connection: Connection) -> str:
     """Return in words when an app ends by its owner's choice."""
-    if connection.until is None:
-        return _("never")
-    return time_html(connection.until)
+    return _("never") if connection.until is None else time_html(connection.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +234,7 @@ class Calls:
     cut: bool
 
     def count_words(self, row: AccessToken) -> str:
-        count = self.counts.get(row.family, 0)
-        digits = f"{count:,}"
+        digits = f"{self.counts.get(row.family, 0):,}"
         return _("%(count)s or more") % {"count": digits} if self.cut else digits
 
 

@@ -197,6 +197,4 @@ def _creation_message(row: AccessToken) -> str:
 
 
 def _end_date_text(row: AccessToken) -> str:
-    if row.expires is None:
-        return ""
-    return date_format(local_time(row.expires), MOMENT)
+    return "" if row.expires is None else date_format(local_time(row.expires), MOMENT)

@@ -105,8 +105,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
     ]
     lines = [token_line(row) for row in page.object_list]
     shown = {"apps": apps, "app_lines": app_lines, "page": page, "lines": lines}
-    waiting = len(calls_to_confirm(user))
-    return _render_page(request, "tokens", **shown, waiting=waiting)
+    return _render_page(request, "tokens", **shown, waiting=len(calls_to_confirm(user)))
 
 
 def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
@@ -319,8 +318,7 @@ def end_watch(request: HttpRequest, key: int, pk: int) -> HttpResponse:
     row = get_object_or_404(rows, pk=pk)
     end_subscriptions(request.user, [row])
     message = _("Stopped: this app is not told of “%(event)s” any more.")
-    words = message % {"event": row.event_type}
-    messages.success(request, words, fail_silently=True)
+    messages.success(request, message % {"event": row.event_type}, fail_silently=True)
     return redirect("mcp_account:app", key)
 
 

@@ -191,11 +191,9 @@ def receive_consent(request: HttpRequest) -> HttpResponse:
         raise Refusal(_page_used_message())
     if "sign_out" in request.POST:
         logout(request)
-        address = reverse("mcp_oauth:authorize")
-        return redirect_to_login(f"{address}?{question.query}")
+        return redirect_to_login(f"{reverse('mcp_oauth:authorize')}?{question.query}")
     if "cancel" in request.POST:
-        answer = {"error": "access_denied"}
-        return _answer_program(request, question, answer, issuer)
+        return _answer_program(request, question, {"error": "access_denied"}, issuer)
     try:
         return _grant_access(request, user, question, issuer)
     except PageUsed:
