@@ -31,7 +31,13 @@ class McpConfig(AppConfig):
         super().__init__(app_name, app_module)
         if sys.argv[1:2] == [STDIO]:
             # What the site prints while it is imported would be no message.
-            _take_standard_streams()
+            try:
+                take_standard_streams()
+            except OSError as error:
+                # The next file that is opened would take the number of a closed stream.
+                raise SystemExit(
+                    f"{STDIO} needs standard input and output: {error}."
+                ) from None
 
     def ready(self) -> None:
         # These modules need the models, which are there now.
@@ -75,11 +81,3 @@ def _watch() -> None:
 
     alerts.watch()
     upstream_looks.watch()
-
-
-def _take_standard_streams() -> None:
-    try:
-        take_standard_streams()
-    except OSError as error:
-        # The next file that is opened would take the number of a closed stream.
-        raise SystemExit(f"{STDIO} needs standard input and output: {error}.") from None

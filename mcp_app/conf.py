@@ -187,8 +187,7 @@ class McpSettings:
 KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
 LISTS = frozenset(
     {"hosts", "origins", "call_context_managers", "call_context_headers"}
-    | {"disabled_tools"}
-    | {"state_keys", "trusted_proxies"}
+    | {"disabled_tools", "state_keys", "trusted_proxies"}
 )
 """Keys whose value must not be a text, because its characters would be a list."""
 SECRET = frozenset({"state_keys", "http", "metrics"})
@@ -208,11 +207,14 @@ RATES = {
 
 def settings_problems(current: McpSettings) -> list[str]:
     """Return a sentence for each value that its key cannot have."""
-    problems = list(_value_problems("MCP", current))
-    if problems:
+    if problems := list(_value_problems("MCP", current)):
         return problems
     return [
-        *_entries_problems(current.authentication),
+        *(
+            f'MCP["AUTHENTICATION"][{name!r}] {problem}'
+            for name, entry in current.authentication.items()
+            for problem in entry_problems(entry)
+        ),
         *_proxies_problems(current.trusted_proxies),
         *_alerts_problems(current.alerts),
         *(
@@ -221,12 +223,6 @@ def settings_problems(current: McpSettings) -> list[str]:
             if each.lower() in CREDENTIALS
         ),
     ]
-
-
-def _entries_problems(entries: Mapping[str, str | Mapping[str, Any]]) -> Iterator[str]:
-    for name, entry in entries.items():
-        for problem in entry_problems(entry):
-            yield f'MCP["AUTHENTICATION"][{name!r}] {problem}'
 
 
 def entry_problems(entry: str | Mapping[str, Any]) -> Iterator[str]:
@@ -247,8 +243,7 @@ def entry_problems(entry: str | Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value_problems(place: str, value: McpSettings | Limits) -> Iterator[str]:
-    hints = get_type_hints(type(value), include_extras=True)
-    for name, shape in hints.items():
+    for name, shape in get_type_hints(type(value), include_extras=True).items():
         setting = getattr(value, name)
         try:
             TypeAdapter(shape).validate_python(setting, strict=True)
@@ -360,8 +355,7 @@ def _read_limits(configured: object) -> Limits:
             f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
         )
     limits = Limits(**values_by_name)
-    problems = list(_limits_problems(limits, values_by_name))
-    if problems:
+    if problems := list(_limits_problems(limits, values_by_name)):
         # With such a number requests would fail half-way, and leave rows behind.
         raise ImproperlyConfigured(" ".join(problems))
     return limits
