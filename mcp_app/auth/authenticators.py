@@ -52,7 +52,6 @@ NO_ORIGIN: Final = (
     "The Origin header is missing. Users who are signed in with a session can call"
     " from pages of this site only."
 )
-SAME_ORIGIN: Final = "same-origin"
 
 
 def django_session(request: AuthenticationRequest) -> Principal | None:
@@ -83,7 +82,7 @@ def _cross_site_reason(request: AuthenticationRequest, site: HttpRequest) -> str
     """Return why a page of another site may have sent the request, "" if none."""
     headers = request.headers
     # For a GET to its own site, a browser sends Sec-Fetch-Site and no Origin.
-    own_page = headers.get(b"sec-fetch-site") == SAME_ORIGIN
+    own_page = headers.get(b"sec-fetch-site") == "same-origin"
     if headers.get(b"origin") is None and not (request.method == "GET" and own_page):
         return NO_ORIGIN
     check = _CsrfCheck(lambda _: HttpResponse())

@@ -282,12 +282,11 @@ def _expired_app_rows(what: str, rows: QuerySet[Connection]) -> ExpiredRows:
 
 def _remove_apps(rows: QuerySet[Connection]) -> int | None:
     using = router.db_for_write(AccessToken)
-    servers = AccessToken.servers.through
     with own_transaction(using):
         claimed = claim_rows(rows.using(using)).values_list("pk", flat=True)
         if keys := list(claimed[:PORTION]):
             delete_rows(using, IssuedToken, keys, "token_id")
-            delete_rows(using, servers, keys, "accesstoken_id")
+            delete_rows(using, AccessToken.servers.through, keys, "accesstoken_id")
             delete_rows(using, Connection, keys)
             delete_rows(using, AccessToken, keys)
     return len(keys) or None

@@ -289,8 +289,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
 
     async def write_uses(self) -> None:
         """Store which tokens were used since the last time."""
-        used = frozenset(self._used)
-        if used:
+        if used := frozenset(self._used):
             await writer.run(AccessToken.objects.note_uses, used, timezone.now())
             self._used -= used
 
@@ -408,5 +407,4 @@ def _disabled_users(users: Collection[str]) -> set[str]:
 
 
 def _note_arrival(key: int, created: datetime) -> None:
-    rows = Connection.objects.filter(pk=key, refreshed__lte=created)
-    rows.update(received=True)
+    Connection.objects.filter(pk=key, refreshed__lte=created).update(received=True)

@@ -127,8 +127,7 @@ def in_groups(names: Collection[str], groups: Iterable[KnownGroup]) -> Q:
     keys = [each.pk for each in groups if each.name in names]
     if not keys:
         return superusers()
-    members = all_users().filter(groups__in=keys)
-    return Q(pk__in=members.values("pk")) | superusers()
+    return Q(pk__in=all_users().filter(groups__in=keys).values("pk")) | superusers()
 
 
 def permission_labels(permissions: Collection[str]) -> list[str]:

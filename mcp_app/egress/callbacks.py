@@ -139,8 +139,7 @@ def read_callback(url: str) -> Callback:
             " with all other characters encoded. While DEBUG is on, it may also be"
             " http:// with 127.0.0.1 or localhost, and any port."
         ) from None
-    whole_address = f"{site.url}{path}"
-    trusted = any(whole_address.startswith(each) for each in options.receivers)
+    trusted = any(f"{site.url}{path}".startswith(each) for each in options.receivers)
     is_own_host = is_local or (bool(options.networks) and is_on_loopback(site.host))
     if site.port != PORTS["https"] and not trusted and not is_own_host:
         raise UnusableCallback("must have the port 443.")
