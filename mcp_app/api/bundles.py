@@ -64,8 +64,7 @@ class BundleView(StaffView):
         rows = rows or bundle.everything()
         for model in sorted({*map(type, rows)}, key=str):
             require_view(request.user, model)
-        is_published = self.query.get("published") != "0"
-        file = bundle.export_bundle(rows, published=is_published)
+        file = bundle.export_bundle(rows, published=self.query.get("published") != "0")
         return HttpResponse(file, content_type="application/json")
 
     def update(self, request: Request) -> Response:

@@ -64,18 +64,15 @@ class StopView(StaffView):
         return Response(status=204)
 
 
-def _target_text(stop: Stop) -> str:
-    """Return the `what` of a request that would stop the same target."""
-    names = {kind: word for word, kind in KINDS.items()}
-    return (
-        f"{names.get(stop.kind, stop.kind)}:{stop.served}" if stop.kind else stop.scope
-    )
-
-
 def _describe(stop: Stop) -> dict[str, Any]:
+    """Return a stop; `what` is that of a request that would stop the same target."""
+    what = stop.scope
+    if stop.kind:
+        names = {kind: word for word, kind in KINDS.items()}
+        what = f"{names.get(stop.kind, stop.kind)}:{stop.served}"
     return {
         "id": stop.pk,
-        "what": _target_text(stop),
+        "what": what,
         "name": stop.what,
         "by": stop.by_name,
         "since": stop.at.isoformat(),
