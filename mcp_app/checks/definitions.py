@@ -179,8 +179,7 @@ def check_permissions(app_configs: object, **_: Any) -> Messages:
 
 
 def _demanded_permissions() -> Iterator[tuple[str, str]]:
-    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts, mcp.events)
-    for declared in lists:
+    for declared in (mcp.tools, mcp.resources, mcp.templates, mcp.prompts, mcp.events):
         for key, each in declared.items():
             for permission in each.definition.demands.permissions:
                 yield key, permission

@@ -167,8 +167,7 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
 
 
 def _upstreams_of_ours(current: conf.McpSettings) -> Iterator[checks.CheckMessage]:
-    public = urlsplit(current.public_url or "").hostname
-    ours = {public, *settings.ALLOWED_HOSTS}
+    ours = {urlsplit(current.public_url or "").hostname, *settings.ALLOWED_HOSTS}
     for key, site in upstream_sites().items():
         if site.host in ours and not is_loopback_host(site.host):
             yield checks.Warning(

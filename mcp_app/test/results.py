@@ -132,8 +132,7 @@ def result_of_answer(method: str, params: JsonObject, answer: object) -> JsonObj
     if method == SAMPLING and isinstance(answer, str):
         block = {"type": "text", "text": answer}
         return as_json({"role": "assistant", "content": block, "model": "test"})
-    wanted = WANTED[method]
-    raise TypeError(f"{answer!r:.200} does not answer {method}: give {wanted}.")
+    raise TypeError(f"{answer!r:.200} does not answer {method}: give {WANTED[method]}.")
 
 
 def as_json(values: Mapping[str, object]) -> JsonObject:

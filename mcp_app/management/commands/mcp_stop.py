@@ -100,8 +100,7 @@ class Command(BaseCommand):
         self.stdout.write(message)
 
     def _start_again(self, options: Mapping[str, Any]) -> None:
-        stops = _stops_to_end(options["what"], options["which"])
-        keys = [stop.pk for stop in stops]
+        keys = [stop.pk for stop in _stops_to_end(options["what"], options["which"])]
         ended = services.start(None, keys, name=_acting_name(options))
         if not ended:
             raise CommandError(f"It is not stopped.{_remaining_stops()}")

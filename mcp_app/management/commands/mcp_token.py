@@ -186,8 +186,7 @@ class Command(BaseCommand):
             return
         full_scope = Scope(tags=row.tag_names, tools=row.tool_names)
         tools = [tool for tool in view.tools if full_scope.includes(tool)]
-        hidden = sum(not tool.only_reads for tool in tools)
-        if hidden:
+        if hidden := sum(not tool.only_reads for tool in tools):
             self._write_to_stderr(
                 f"This token only reads: {hidden} of {len(tools)} tools"
                 f" {'is' if hidden == 1 else 'are'} hidden from it. With --change `new`"

@@ -72,8 +72,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Runs {places} tasks at the same time.")
         if delivers:
             self.stdout.write("Delivers events.")
-        work = run_tasks(places, patience, self.stdout.write, delivers=delivers)
-        asyncio.run(work)
+        asyncio.run(run_tasks(places, patience, self.stdout.write, delivers=delivers))
 
 
 async def run_tasks(
