@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -34,6 +34,7 @@ MAX_SKILL_BYTES = 16 * MIB
 Count: TypeAlias = Annotated[int, Field(gt=0, le=MAX_NUMBER)]
 PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=MAX_NUMBER)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
 """The only authenticator if a site names none."""
@@ -361,7 +362,19 @@ def _read_limits(configured: object) -> Limits:
     return limits
 
 
-@cache
+def settings_cache(function: Function) -> Function:
+    """Cache what a function makes of `MCP`, until the setting is changed."""
+    cached = cache(function)
+
+    @receiver(setting_changed, weak=False)
+    def forget_values(*, setting: str, **_: object) -> None:
+        if setting == "MCP":
+            cached.cache_clear()
+
+    return cast("Function", cached)
+
+
+@settings_cache
 def current_settings() -> McpSettings:
     """Return the settings in force; unknown keys are left to the system check."""
     values: Mapping[str, Any] = getattr(settings, "MCP", {})
@@ -402,9 +415,3 @@ def secret_keys() -> list[str]:
     if mcp_settings.state_keys:
         return list(mcp_settings.state_keys)
     return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-
-
-@receiver(setting_changed)
-def _forget_settings(*, setting: str, **_: object) -> None:
-    if setting == "MCP":
-        current_settings.cache_clear()

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,8 +14,6 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.module_loading import import_string
@@ -26,7 +23,7 @@ from mcp_app.auth.issuer_tokens import issuer
 from mcp_app.auth.resources import is_usable
 from mcp_app.auth.site_requests import principal_of_user, site_request
 from mcp_app.auth.token_cache import access_token, oauth
-from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
+from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings, settings_cache
 from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
@@ -164,7 +161,7 @@ class Authenticator:
         return self.authenticate is oauth
 
 
-@cache
+@settings_cache
 def authenticator(name: str) -> Authenticator:
     """Return the authenticator of this name in the settings; raises Unusable."""
     value = mcp_settings.authentication[name]
@@ -194,7 +191,7 @@ def authenticator(name: str) -> Authenticator:
     )
 
 
-@cache
+@settings_cache
 def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | None:
     """Return the authenticators of these names, None if the settings lack one.
 
@@ -225,7 +222,7 @@ def token_names() -> frozenset[str]:
     return _entry_names_of(access_token)
 
 
-@cache
+@settings_cache
 def _entry_names_of(authenticate: Authenticate) -> frozenset[str]:
     names = set()
     for name in mcp_settings.authentication:
@@ -233,14 +230,6 @@ def _entry_names_of(authenticate: Authenticate) -> frozenset[str]:
             if authenticator(name).authenticate is authenticate:
                 names.add(name)
     return frozenset(names)
-
-
-@receiver(setting_changed)
-def _clear_caches(*, setting: str, **_: object) -> None:
-    if setting == "MCP":
-        authenticator.cache_clear()
-        authenticators_of.cache_clear()
-        _entry_names_of.cache_clear()
 
 
 def import_verifier(path: str) -> tuple[Authenticate, str]:

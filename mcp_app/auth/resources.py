@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.http.request import split_domain_port
 from django.urls import NoReverseMatch, reverse
 from pydantic import AfterValidator, Field, model_validator
 
-from mcp_app.conf import mcp_settings
+from mcp_app.conf import mcp_settings, settings_cache
 from mcp_app.egress.sites import Options, option_problems
 from mcp_app.interface.server import DEFAULT_SLUG, SSE_PART
 from mcp_app.protocol.headers import is_loopback_host
@@ -110,13 +107,13 @@ def _normalized_host(text: str) -> str:
     return f"{'localhost' if is_loopback_host(name) else name}{port}"
 
 
-@cache
+@settings_cache
 def oauth_settings() -> OAuthSettings:
     """Return the options of the settings, or the defaults if anything is wrong."""
     return OAuthSettings(**mcp_settings.oauth) if is_usable() else OAuthSettings()
 
 
-@cache
+@settings_cache
 def is_usable() -> bool:
     """Whether all options are right; if not, nobody can sign in."""
     return not any(oauth_problems(mcp_settings.oauth))
@@ -125,13 +122,6 @@ def is_usable() -> bool:
 def oauth_problems(options: object) -> Iterator[str]:
     """Yield a sentence for each option that cannot be used."""
     return option_problems("OAUTH", OAuthSettings, options)
-
-
-@receiver(setting_changed)
-def _clear_caches(*, setting: str, **_: object) -> None:
-    if setting == "MCP":
-        oauth_settings.cache_clear()
-        is_usable.cache_clear()
 
 
 # -- resources -------------------------------------------------------------------------

@@ -13,18 +13,15 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from html import unescape
 from ipaddress import ip_network
 from typing import Annotated, Final, Literal
 from urllib.parse import unquote
 
 from django.conf import settings
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from pydantic import AfterValidator, Field
 
-from mcp_app.conf import KIB, mcp_settings
+from mcp_app.conf import KIB, mcp_settings, settings_cache
 from mcp_app.egress.client import connections
 from mcp_app.egress.documents import ANONYMOUS_REQUEST, is_on_loopback
 from mcp_app.egress.requests import BLOT, Secrets, SiteRequest, target_of
@@ -71,7 +68,7 @@ class EventSettings(Options):
     deliver: Literal["here", "worker"] = "here"
 
 
-@cache
+@settings_cache
 def event_settings() -> EventSettings:
     """Return the options of the settings, or the defaults if anything is wrong."""
     wrong = any(event_problems(mcp_settings.events))
@@ -81,12 +78,6 @@ def event_settings() -> EventSettings:
 def event_problems(options: object) -> Iterator[str]:
     """Yield a sentence for each option that cannot be used."""
     return option_problems("EVENTS", EventSettings, options)
-
-
-@receiver(setting_changed)
-def _forget_settings(*, setting: str, **_: object) -> None:
-    if setting == "MCP":
-        event_settings.cache_clear()
 
 
 # -- addresses -------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -30,12 +29,10 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from unicodedata import category
 from urllib.parse import unquote
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.utils.module_loading import import_string
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from mcp_app.conf import MIB, mcp_settings
+from mcp_app.conf import MIB, mcp_settings, settings_cache
 
 # -- addresses -------------------------------------------------------------------------
 # Which addresses a name may have: public ones, and those that a site allows.
@@ -252,7 +249,7 @@ def upstream_sites() -> Mapping[str, Site]:
     return {key: each for key, each in _every_site().items() if each.mcp}
 
 
-@cache
+@settings_cache
 def _every_site() -> Mapping[str, Site]:
     usable = {}
     for key, options in mcp_settings.http.items():
@@ -404,9 +401,3 @@ def header_problem(name: str, value: str) -> str:
             " character, a character that is not ASCII, or a space at an end."
         )
     return ""
-
-
-@receiver(setting_changed)
-def _forget_sites(*, setting: str, **_: object) -> None:
-    if setting == "MCP":
-        _every_site.cache_clear()
