@@ -5,7 +5,7 @@ Once the request that made a change is answered, every process knows of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,7 +30,7 @@ from mcp_app.models.expiry import (
     expired_rows,
 )
 from mcp_app.models.tokens import TOKEN_BATCH_SIZE, UsedAssertion
-from mcp_app.models.transactions import in_atomic, own_transaction, persistently
+from mcp_app.models.transactions import in_atomic, own_transaction, persistently, slices
 
 # Every login writes this column; it is no right.
 _NO_RIGHT = frozenset({"last_login"})
@@ -46,8 +46,7 @@ def connect_signals() -> None:
     post_save.connect(_user_changed)
     post_delete.connect(_user_changed)
     for name in _PERSONAL:
-        relation = getattr(user, name, None)
-        if relation is not None:
+        if (relation := getattr(user, name, None)) is not None:
             m2m_changed.connect(_user_related, sender=relation.through)
     m2m_changed.connect(_all_changed, sender=Group.permissions.through)
     # Requirements name a group by its name, and a permission by its codename.
@@ -209,8 +208,8 @@ def end_connected_apps(
     rows = sorted(apps, key=lambda row: row.pk)
     alias, now, ended = router.db_for_write(AccessToken), timezone.now(), []
     with own_transaction(alias):
-        for at in range(0, len(rows), TOKEN_BATCH_SIZE):
-            ended += _end_batch(alias, rows[at : at + TOKEN_BATCH_SIZE], why_of, now)
+        for batch in slices(rows, TOKEN_BATCH_SIZE):
+            ended += _end_batch(alias, batch, why_of, now)
         for user in {row.user_id for row in ended}:
             record_rights(str(user), alias)
     return ended
@@ -218,7 +217,7 @@ def end_connected_apps(
 
 def _end_batch(
     alias: str,
-    apps: list[AccessToken],
+    apps: Sequence[AccessToken],
     why_of: Callable[[AccessToken], Connection.Ended],
     now: datetime,
 ) -> list[AccessToken]:

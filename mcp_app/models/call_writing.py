@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from mcp_app.models.transactions import slices
+
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -70,8 +72,7 @@ def split_into_parts(
     thread that costs more than to insert a few rows.
     """
     for size in sizes:
-        end = len(rows) - len(rows) % size
-        if end:
+        if end := len(rows) - len(rows) % size:
             yield size, [rows[start : start + size] for start in range(0, end, size)]
             rows = rows[end:]
 
@@ -107,8 +108,7 @@ def raise_statistics(
     batch_size = rows_per_statement(connection.vendor, len(columns))
     raised = _conflict_clause(connection.vendor, quoted, keys, counters, maximum)
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), batch_size):
-            batch = rows[start : start + batch_size]
+        for batch in slices(rows, batch_size):
             values = ", ".join([marks] * len(batch))
             statement = f"INSERT INTO {quoted} ({names}) VALUES {values} {raised}"  # noqa: S608 - our own names
             cursor.execute(statement, [value for row in batch for value in row])

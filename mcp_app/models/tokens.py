@@ -29,7 +29,7 @@ from mcp_app.models.fields import (
     tag_problems,
 )
 from mcp_app.models.server import Server
-from mcp_app.models.transactions import persistently
+from mcp_app.models.transactions import persistently, slices
 
 RIGHTS: Final = "rights"
 """The kind of a change of what a user, or the bearer of a token, may."""
@@ -83,8 +83,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         return self.filter(digest=digest(token))
 
     def of_families(self, families: Sequence[str]) -> Iterator[AccessToken]:
-        for start in range(0, len(families), TOKEN_BATCH_SIZE):
-            batch = families[start : start + TOKEN_BATCH_SIZE]
+        for batch in slices(families, TOKEN_BATCH_SIZE):
             yield from self.filter(family__in=batch).order_by("pk")
 
     @sensitive_variables("token")
@@ -162,10 +161,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     def note_uses(self, keys: Iterable[int], now: datetime) -> None:
         """Store when tokens were used, to the minute; no change is recorded."""
         old = models.Q(used=None) | models.Q(used__lt=now - USED_EACH)
-        ordered = sorted(keys)
-        for start in range(0, len(ordered), TOKEN_BATCH_SIZE):
-            rows = self.filter(old, pk__in=ordered[start : start + TOKEN_BATCH_SIZE])
-            persistently(partial(rows.update, used=now))
+        for batch in slices(sorted(keys), TOKEN_BATCH_SIZE):
+            persistently(partial(self.filter(old, pk__in=batch).update, used=now))
 
 
 class AccessToken(CheckedRow):

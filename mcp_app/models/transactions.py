@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -96,6 +96,12 @@ def is_busy(error: Exception) -> bool:
     state = getattr(error.__cause__, "sqlstate", None)
     is_waiting = error.args[:1] == (INNODB_WAIT,) or state == POSTGRESQL_WAIT
     return is_waiting or "is locked" in str(error)
+
+
+def slices(values: Sequence[Value], size: int) -> Iterator[Sequence[Value]]:
+    """Yield the values in parts of this size, each for a statement of its own."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
 
 
 # -- clock -----------------------------------------------------------------------------

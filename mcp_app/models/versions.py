@@ -25,6 +25,7 @@ from mcp_app.models.fields import (
     parse_json,
     put_content,
 )
+from mcp_app.models.transactions import slices
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
@@ -135,7 +136,7 @@ class PublishedRows(WatchedRows[Row]):
             rows = self.model._default_manager.using(self.db)
             # The hash alone is no change of the row, so the plain `update` sets it.
             plain = models.QuerySet[Row](self.model, using=self.db)
-            for batch in _row_batches(keys):
+            for batch in slices(keys, PUBLISH_BATCH_SIZE):
                 for row in rows.filter(pk__in=batch):
                     plain.filter(pk=row.pk).update(content_hash=row.working_hash())
         return count
@@ -210,7 +211,7 @@ class PublishedRows(WatchedRows[Row]):
     def _lock_served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
         """Lock rows; return the published versions, by the keys of rows with one."""
         pointers: dict[Any, int | None] = {}
-        for keys in _row_batches(sorted(row.pk for row in rows)):
+        for keys in slices(sorted(row.pk for row in rows), PUBLISH_BATCH_SIZE):
             locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=keys)
             stored = locked.select_for_update().order_by("pk")
             pointers.update(stored.values_list("pk", "published_id"))
@@ -221,7 +222,7 @@ class PublishedRows(WatchedRows[Row]):
                 )
         keys = [key for key in pointers.values() if key is not None]
         versions: dict[int, DefinitionVersion] = {}
-        for batch in _row_batches(keys):
+        for batch in slices(keys, PUBLISH_BATCH_SIZE):
             versions |= DefinitionVersion.objects.using(self.db).in_bulk(batch)
         return {pk: versions[key] for pk, key in pointers.items() if key is not None}
 
@@ -233,7 +234,7 @@ class PublishedRows(WatchedRows[Row]):
     ) -> dict[Any, DefinitionVersion]:
         versions = DefinitionVersion.objects.using(self.db)
         created: dict[Any, DefinitionVersion] = {}
-        for batch in _row_batches(rows):
+        for batch in slices(rows, PUBLISH_BATCH_SIZE):
             old_versions = versions.filter(
                 kind=batch[0].kind_of_row, ref__in=[str(row.pk) for row in batch]
             )
@@ -366,11 +367,3 @@ def publishable(model: type[Row]) -> type[Row]:
     name = f"versions {model.__name__}"
     post_delete.connect(forget_versions, sender=model, dispatch_uid=name)
     return model
-
-
-Item = TypeVar("Item")
-
-
-def _row_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), PUBLISH_BATCH_SIZE):
-        yield items[start : start + PUBLISH_BATCH_SIZE]

@@ -13,6 +13,7 @@ from django.db.models import Count, Q, Value
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.models.fields import digest
+from mcp_app.models.transactions import slices
 from mcp_app.models.versions import PublishedRows
 from mcp_app.publishing.bundle.candidates import (
     chosen_in,
@@ -92,21 +93,18 @@ class SiteRows:
         for content in entry.all_contents():
             for kind, key in chosen_in(content):
                 self._wanted[kind].add(key)
-            identity = content.get(key_column(entry.model))
-            if identity is not None:
-                hashed = DefinitionRow.identity_hash(identity)
-                self._identities[entry.kind].add(hashed)
+            if (identity := content.get(key_column(entry.model))) is not None:
+                self._identities[entry.kind].add(DefinitionRow.identity_hash(identity))
 
     def _load_servers(self) -> None:
         slugs = sorted(self._wanted[kind_of_model(Server)])
         servers = self._matching_rows(
-            Server.rows(), [Q(slug__in=batch) for batch in _slices(slugs, AT_ONCE)]
+            Server.rows(), [Q(slug__in=batch) for batch in slices(slugs, AT_ONCE)]
         )
         choosing: list[int] = []
         for server in servers:
             self.rows[kind_of_model(Server), server.slug] = server
-            served = server.published_content()
-            for kind, keys in primary_keys_in(served).items():
+            for kind, keys in primary_keys_in(server.published_content()).items():
                 # "" stands for a natural key until `_load_definitions` finds it.
                 self.keys[kind].update(dict.fromkeys(keys, ""))
             if server.selection == Server.Selection.CHOSEN:
@@ -145,8 +143,7 @@ class SiteRows:
                 self.rows[kind, key] = row
             if row.published_identity:
                 self._published[kind, row.published_identity] = row
-        missing_keys = [pk for pk, key in self.keys[kind].items() if not key]
-        for pk in missing_keys:
+        for pk in [pk for pk, key in self.keys[kind].items() if not key]:
             del self.keys[kind][pk]
 
     def _conditions(self, model: type[DefinitionRow]) -> Iterator[Q]:
@@ -157,11 +154,11 @@ class SiteRows:
             # Long keys are found by their digests, which every database compares alike.
             column = f"{column}_digest"
             wanted = [digest(key) for key in wanted]
-        for batch in _slices(wanted, AT_ONCE):
+        for batch in slices(wanted, AT_ONCE):
             yield Q(**{f"{column}__in": batch})
-        for batch in _slices(sorted(self._identities[kind]), AT_ONCE):
+        for batch in slices(sorted(self._identities[kind]), AT_ONCE):
             yield Q(published_identity__in=batch)
-        for keys in _slices(sorted(self.keys[kind]), AT_ONCE):
+        for keys in slices(sorted(self.keys[kind]), AT_ONCE):
             yield Q(pk__in=keys)
 
     def _matching_rows(
@@ -169,7 +166,7 @@ class SiteRows:
     ) -> Iterator[Any]:
         visited: set[int] = set()
         # SQLite limits the values of a statement.
-        for batch in _slices(conditions, TOGETHER):
+        for batch in slices(conditions, TOGETHER):
             matches = rows.filter(reduce(or_, batch))
             if self._lock:
                 # A join cannot be locked on every database.
@@ -178,8 +175,3 @@ class SiteRows:
                 if row.pk not in visited:
                     visited.add(row.pk)
                     yield row
-
-
-def _slices(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from mcp_app.catalog.row_loader import digests_of, server_definition, tags_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING
+from mcp_app.models.transactions import slices
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -219,9 +220,7 @@ def _published_json(version: DefinitionVersion, content: JsonObject) -> JsonObje
 
 def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObject]:
     names_by_digest = dict(_used_uploads(entries))
-    digests = sorted(names_by_digest)
-    for start in range(0, len(digests), AT_ONCE):
-        batch = digests[start : start + AT_ONCE]
+    for batch in slices(sorted(names_by_digest), AT_ONCE):
         blobs = Blob.objects.in_bulk(batch)
         if missing := [digest for digest in batch if digest not in blobs]:
             message = _(
