@@ -119,8 +119,7 @@ class Table(openapi.AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         params = [OpenApiParameter("id", str, "path")] if "{id}" in self.path else []
-        is_needed = self.view.if_match.get(self.view.action)
-        if is_needed is not None:
+        if (is_needed := self.view.if_match.get(self.view.action)) is not None:
             name = "If-Match"
             params.append(OpenApiParameter(name, str, "header", required=is_needed))
         for name, values in self.view.parameters.get(self.view.action, {}).items():

@@ -113,8 +113,7 @@ class Holder:
 
     def has_permission(self, permission: str) -> bool:
         """Whether Django grants a permission, or the principal brought it along."""
-        permissions = self._principal.permissions
-        if permissions is not None:
+        if (permissions := self._principal.permissions) is not None:
             return permission in permissions
         has = getattr(self.user, "has_perm", None)
         return has is not None and bool(has(permission))

@@ -245,8 +245,7 @@ class Connections:
 
     async def forget_site(self, site: Site) -> None:
         """Close the connections to a site."""
-        pool = self._pools.pop(site, None)
-        if pool is not None:
+        if (pool := self._pools.pop(site, None)) is not None:
             await pool.aclose()
 
     async def close(self) -> None:
@@ -427,6 +426,5 @@ def connections() -> Connections:
 
 async def close_connections() -> None:
     """Close the connections of the running loop, if it made any."""
-    client = _of_loops.pop(asyncio.get_running_loop(), None)
-    if client is not None:
+    if (client := _of_loops.pop(asyncio.get_running_loop(), None)) is not None:
         await client.close()

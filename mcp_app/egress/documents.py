@@ -49,10 +49,9 @@ async def fetch(
         parts = document_address(address, bounds.networks)
     except UnusableSite as error:
         raise Forbidden(f"{key} {error}") from None
-    path = parts.pop("prefix") + ("/" if address.endswith("/") else "")
+    path = parts.pop("prefix") + ("/" if address.endswith("/") else "") or "/"
     options = {**parts, **asdict(bounds), "prefix": "", "connections": 1}
     site = Site(key=key, title=key, **options)
-    path = path or "/"
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
     )

@@ -191,8 +191,7 @@ def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
         check_path(request.path)
     if not _QUERY.fullmatch(request.query):
         raise Forbidden("The query has a character that must be encoded.")
-    secret_query = urlencode(secrets.query)
-    query = "&".join(filter(None, (request.query, secret_query)))
+    query = "&".join(filter(None, (request.query, urlencode(secrets.query))))
     path = site.prefix + request.path or "/"
     target = path + (f"?{query}" if query else "")
     if len(target) > MAX_TARGET_LENGTH:

@@ -39,8 +39,7 @@ def find_server(slug: str, returncode: int = 1) -> Server:
 
     Raises CommandError, which names the servers that exist.
     """
-    server = Server.objects.filter(slug=slug).first()
-    if server is not None:
+    if (server := Server.objects.filter(slug=slug).first()) is not None:
         return server
     rows = Server.objects.order_by("pk").values_list("slug", flat=True)
     slugs = [repr(row) for row in rows[: MAX_SLUGS + 1]]

@@ -206,8 +206,7 @@ class JSONTextField(Text):
 
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
         super().validate(value, model_instance)
-        problem = self.problem(value)
-        if problem:
+        if problem := self.problem(value):
             raise ValidationError(problem, code="json")
 
     def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:

@@ -98,8 +98,7 @@ class Documents:
 
     def find_document(self, url: str, user: AbstractBaseUser) -> clients.ClientDocument:
         """Return the document at a URL; raise `OAuthError` if it is not available."""
-        problem = clients.document_url_problem(url)
-        if problem is not None:
+        if (problem := clients.document_url_problem(url)) is not None:
             raise OAuthError("invalid_client", f"client_id is no document. {problem}")
         now = self._clock()
         entry = self._stored.get(url, _Entry(None, now, now))

@@ -160,8 +160,7 @@ def data_of(result: JsonObject, text: str, *, structured: bool) -> object:
 
     `structured` says whether tools have structured content in this revision.
     """
-    data = result.get("structuredContent")
-    if data is not None:
+    if (data := result.get("structuredContent")) is not None:
         # A server wraps a value that is no object in the member "result".
         return data["result"] if data.keys() == {"result"} else data
     types = [each.get("mimeType", "") for each in result.get("contents", ())]

@@ -258,8 +258,7 @@ class _Run:
     def _answer_question(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a question of a session; without an answer it is shown afterwards."""
         question = Question(method, params)
-        answer = self._plan.answers.get(question.answer_key)
-        if answer is not None:
+        if (answer := self._plan.answers.get(question.answer_key)) is not None:
             rejected = is_rejected(method, answer)
             return decline_question(method, params) if rejected else answer
         self._open_questions.append(question)
