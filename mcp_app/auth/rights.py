@@ -34,7 +34,6 @@ from mcp_app.models.transactions import in_atomic, own_transaction, persistently
 
 # Every login writes this column; it is no right.
 _NO_RIGHT = frozenset({"last_login"})
-_PERSONAL = ("groups", "user_permissions")
 
 
 def connect_signals() -> None:
@@ -45,7 +44,7 @@ def connect_signals() -> None:
     # No sender is given: a proxy or a subclass of the model is a sender of its own.
     post_save.connect(_user_changed)
     post_delete.connect(_user_changed)
-    for name in _PERSONAL:
+    for name in ("groups", "user_permissions"):
         if (relation := getattr(user, name, None)) is not None:
             m2m_changed.connect(_user_related, sender=relation.through)
     m2m_changed.connect(_all_changed, sender=Group.permissions.through)

@@ -174,9 +174,9 @@ def _append_together(
     events = [event for addition in additions for event in _event_values(addition)]
     # As JSON each is one parameter: arrays would cost the client many times more.
     parameters = {
-        "new": _json_text(new),
-        "heads": _json_text(heads),
-        "events": _json_text(events),
+        "new": jsonrpc.write(new).decode(),
+        "heads": jsonrpc.write(heads).decode(),
+        "events": jsonrpc.write(events).decode(),
         "owner": tables.owner,
         "batch": tables.batch,
     }
@@ -196,10 +196,6 @@ def _event_values(addition: Addition) -> Iterator[Mapping[str, object]]:
     )
     for seq, payload, size in addition.payloads:
         yield {**stream, "seq": seq, "payload": payload, "size": size}
-
-
-def _json_text(rows: Sequence[Mapping[str, object]]) -> str:
-    return jsonrpc.write(rows).decode()
 
 
 # -- several statements -------------------------------------------------------------

@@ -40,7 +40,6 @@ View = Callable[..., JsonObject]
 Serve = Callable[[HttpRequest], HttpResponse]
 
 UNAUTHORIZED: Final = 401
-NO_STORE: Final = "no-store"
 MAX_DIGITS: Final = 20
 MAX_CONCURRENT_REQUESTS: Final = 16
 """How many requests of programs run at once: each may need a database connection."""
@@ -82,7 +81,7 @@ def origin_of(request: HttpRequest) -> str | None:
 
 def for_programs(
     method: str,
-    cache_control: str = NO_STORE,
+    cache_control: str = "no-store",
     status: int = 200,
     *,
     from_memory: bool = False,

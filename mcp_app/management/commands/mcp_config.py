@@ -93,7 +93,7 @@ class Command(BaseCommand):
         url = options["url"] or server_url(server.slug)
         name = options["name"] or server_name(server.slug)
         launch = _stdio_launch(server.slug, options)
-        token = "" if _is_public(server) else TOKEN
+        token = "" if server.access_names == (PUBLIC,) else TOKEN
         if client.stdio_text(name, launch):
             self._warn_of_no_user(server, options)
         chosen = options["transport"] or ""
@@ -153,16 +153,12 @@ class Command(BaseCommand):
         self.stderr.write(text.format(title=client.title), str)
 
     def _warn_of_no_user(self, server: Server, options: Mapping[str, Any]) -> None:
-        over_http = options["transport"] == "http"
-        if not (_is_public(server) or options["user"] or over_http):
+        is_public = server.access_names == (PUBLIC,)
+        if not (is_public or options["user"] or options["transport"] == "http"):
             self.stderr.write(
                 f"The server {server.slug!r} is not public. On stdio it refuses calls"
                 " unless --user or MCP_USER names a user."
             )
-
-
-def _is_public(server: Server) -> bool:
-    return server.access_names == (PUBLIC,)
 
 
 def _stdio_launch(slug: str, options: Mapping[str, Any]) -> Launch:

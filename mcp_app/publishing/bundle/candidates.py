@@ -108,7 +108,6 @@ CHOSEN = "chosen"
 
 NaturalKeys = Mapping[str, Mapping[int, str]]
 """By the kind of rows: natural keys by primary keys."""
-PrimaryKeys = Mapping[Identity, int]
 
 
 def without_choice(content: JsonObject) -> JsonObject:
@@ -142,7 +141,7 @@ def natural_choice(
         yield name, sorted(present_keys)
 
 
-def with_primary_keys(content: JsonObject, keys: PrimaryKeys) -> JsonObject:
+def with_primary_keys(content: JsonObject, keys: Mapping[Identity, int]) -> JsonObject:
     """Return a server's content as a version has it here."""
     if CHOSEN not in content:
         return content
