@@ -265,11 +265,11 @@ def _select_boxes(filters: CallFilter, totals: Figures | None) -> dict[str, str]
     slugs = {*(totals.servers if totals else ()), filters.server} - {""}
     if slugs:
         boxes["server"] = (_("Server"), {slug: visible(slug) for slug in sorted(slugs)})
-    selects = {}
-    for name, (label, labels) in boxes.items():
-        all_label = _("All outcomes") if name == "outcome" else f"{label}: {_('all')}"
-        choices = [*([] if name == "when" else [("", all_label)]), *labels.items()]
-        select = Select({"aria-label": label}, choices)
+    selects: dict[str, str] = {}
+    for name, (title, options) in boxes.items():
+        all_label = _("All outcomes") if name == "outcome" else f"{title}: {_('all')}"
+        choices = [*([] if name == "when" else [("", all_label)]), *options.items()]
+        select = Select({"aria-label": title}, choices)
         selects[name] = select.render(name, getattr(filters, name))
     return selects
 
