@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice, pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
@@ -42,8 +42,6 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:.*")
 _WORDINGS: Final = {"month": "M Y", "quarter": "M Y", "year": "Y"}
 """Formats of the first day of a period, by the last word of the column's name."""
 _FIRST_OF_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}-01")
-Plot: TypeAlias = dict[str, Any]
-"""A chart of vertical bars, with labels as texts beside the drawing (`bar_plot`)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,6 +68,21 @@ class Cell:
     text: str
     bar: str = ""
     below: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plot:
+    """A chart of vertical bars, 640 by 120; its labels are texts beside the drawing.
+
+    `bars` are pairs of a CSS class and the data of an SVG path. `values` label the
+    axis from the top. `has_all` says that each bar has a label, not only some.
+    """
+
+    title: str
+    bars: Sequence[tuple[str, str]]
+    values: Sequence[str]
+    labels: Sequence[str]
+    has_all: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -315,7 +328,7 @@ def bar_plot(
     title: str,
     looks: Sequence[str] = ("ok",),
 ) -> Plot:
-    """Return a chart with a bar for each column, 640 by 120; its values are stacked.
+    """Return a chart with a bar for each column; its values are stacked.
 
     `labels` name the columns. `looks` are the CSS classes of the values, from below.
     `title` describes the chart to people who cannot see it.
@@ -335,16 +348,9 @@ def bar_plot(
                 drawn[look] += (
                     f"{start}h{0.76 * step:.1f}v{tall:.1f}h-{0.76 * step:.1f}z"
                 )
+    values = [_short_number(each) for each in (top, top / 2, 0)]
     chosen = _spread_evenly(labels)
-    return {
-        "title": title,
-        # Pairs of a CSS class and the data of an SVG path.
-        "bars": [*drawn.items()],
-        # The labels of the axis, from the top.
-        "values": [_short_number(each) for each in (top, top / 2, 0)],
-        "labels": chosen,
-        "has_all": len(chosen) == len(labels),
-    }
+    return Plot(title, [*drawn.items()], values, chosen, len(chosen) == len(labels))
 
 
 def _round_up(columns: Sequence[Sequence[float]]) -> float:

@@ -96,8 +96,8 @@ def test_bars_show_each_hour_and_how_its_calls_ended() -> None:
     assert numbers == [(1_000, 0, 0), *[(0, 0, 0)] * 22, (0, 2, 1)]
     assert chart["bars"][-1].start == stored_time(START_MS + 23 * HOUR_MS)
     # Even one of a thousand is drawn, and the axis says how many the whole is.
-    assert all(path for _look, path in chart["plot"]["bars"])
-    assert chart["plot"]["values"] == ["1000", "500", "0"]
+    assert all(path for _look, path in chart["plot"].bars)
+    assert chart["plot"].values == ["1000", "500", "0"]
 
 
 @pytest.mark.django_db

@@ -50,17 +50,17 @@ def test_dates_are_a_chart_with_a_place_for_each_month_between() -> None:
     groups = [{"begins_month": month, "hires": hires} for month, hires in months]
     plot = table_of({"groups": groups}).plot
     assert plot is not None
-    assert plot["labels"] == ["Jan", "Feb", "Mar", "Apr"]
+    assert plot.labels == ["Jan", "Feb", "Mar", "Apr"]
     due = [{"due": month, "hires": hires} for month, hires in months]
     assert texts(table_of(due))[0][0] == "Apr 2026"
-    assert plot["values"] == ["42", "21", "0"]
+    assert plot.values == ["42", "21", "0"]
     # March has none.
-    assert re.findall(r"M(\S+)", plot["bars"][0][1]) == ["19.2", "179.2", "499.2"]
+    assert re.findall(r"M(\S+)", plot.bars[0][1]) == ["19.2", "179.2", "499.2"]
     plot = table_of(
         [{"day": f"2026-01-{day:02}", "n": day} for day in range(1, 32)]
     ).plot
     assert plot is not None
-    assert plot["labels"][:3] == ["1 Jan", "6 Jan", "11 Jan"]
+    assert plot.labels[:3] == ["1 Jan", "6 Jan", "11 Jan"]
 
 
 def test_nothing_is_compared_that_nobody_compares() -> None:
@@ -115,7 +115,7 @@ def test_axes_end_in_short_numbers() -> None:
         (1_250_000, ["1.4M", "700k", "0"]),
         (9_999, ["10k", "5000", "0"]),
     ):
-        assert bar_plot([[most]], ["a"], "")["values"] == values, most
+        assert bar_plot([[most]], ["a"], "").values == values, most
 
 
 def test_times_and_lists_of_rows_are_as_people_read_them() -> None:
