@@ -126,11 +126,11 @@ class Orders:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("orders", long_cases(60, 2_000))
-def test_no_key_may_more_than_the_least(acme: Acme, orders: int) -> None:
+@pytest.mark.parametrize("seed", long_cases(*range(8)))
+def test_no_key_may_more_than_the_least(acme: Acme, seed: int) -> None:
     published(Server(slug="sales", access="oauth token"))
-    chance, seen = random.Random(7), set[str]()  # noqa: S311 - no secret
-    for _ in range(orders):
+    chance, seen = random.Random(seed), set[str]()  # noqa: S311 - no secret
+    for _ in range(250):
         User.objects.all().delete()
         with override_settings(MCP=acme.settings.MCP):
             world = Orders(acme, chance, seen)
