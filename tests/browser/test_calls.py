@@ -66,13 +66,16 @@ def test_the_list_is_filtered_without_scripts(
     scriptless: Page, served: Serving
 ) -> None:
     page = scriptless
+    called(f"{served.url}/mcp", "order_status", number=1_001).whole()
     called(f"{served.url}/mcp", "order_status", number="many").whole()
     until_written(page, f"{LIST}?outcome=arguments", "order_status")
     page.goto(LIST)
     page.get_by_label("Outcome").select_option("Refused: wrong values")
     page.get_by_role("button", name="Show").click()
     expect(page).to_have_url(re.compile("outcome=any_mistake"))
-    assert {*page.locator(".mcp-out").all_inner_texts()} == {"Wrong values"}
+    outcomes = {*page.locator(".mcp-out").all_inner_texts()}
+    # Other tests of this demo may have made the second one.
+    assert {"Wrong values"} <= outcomes <= {"Wrong values", "Reported an error"}
     page.get_by_role("link", name="order_status", exact=True).first.click()
     expect(page.locator(".mcp-chip")).to_have_text("Name: order_status")
     page.get_by_role("link", name="Remove").click()
