@@ -47,7 +47,8 @@ COLUMNS: Final[Mapping[str, tuple[Any, Sequence[Any]]]] = {
     "state": (partial(_LINE, choices=_STATES), ["", "a", "of old"]),
     "level": (partial(models.IntegerField, choices=_LEVELS), [1, 2, 7]),
     "amount": (models.BigIntegerField, [0, -(2**40)]),
-    "weight": (models.FloatField, [0.1, -1e300]),
+    # PostgreSQL squares the numbers of a mean.
+    "weight": (models.FloatField, [0.1, -1e150]),
     "price": (_PRICE, [Decimal(1), Decimal("-0.001")]),
     "done": (models.BooleanField, [True, False]),
     "day": (models.DateField, [date(1, 1, 1), date(2026, 11, 25)]),
