@@ -273,8 +273,8 @@ async def test_what_was_told_at_one_process_is_not_told_at_the_next(site: Site) 
     first = await site.standing(site.a)
     await writer.run(notify, "tools")
     assert await told(first) == [TOOLS]
+    # The change still waits at the next process, unless this one was slow.
     second = await site.standing(site.b, first.ids[-1])
-    assert site.b.announcements._pending
     await settled(site.b)
     await left(first, second)
 
