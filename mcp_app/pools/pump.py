@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
+from asgiref.sync import SyncToAsync
 from django.db import connections
 
 from mcp_app.pools.loop_thread import outcome_of
@@ -59,7 +60,7 @@ class Pump(Executor):
         while not future.done():
             work = self._queue.get()
             if work is not None:
-                work()
+                _run_and_forget_loop(work)
         return future.result()
 
 
@@ -82,6 +83,21 @@ def run_pumped(function: Callable[[Pump], Coroutine[Any, Any, Value]]) -> Value:
     settle = partial(_settle_future, future, lambda: asyncio.run(run()))
     Thread(target=settle, name="mcp-pumped", daemon=True).start()
     return pump.wait_for(future)
+
+
+def _run_and_forget_loop(work: Callable[[], None]) -> None:
+    """Run work, and take from this thread what asgiref notes there of the loop.
+
+    Otherwise a later `async_to_sync` in this thread would use the loop, and whatever
+    needs the pump there would wait for ever: this thread would not work it off.
+    """
+    notes = vars(SyncToAsync.threadlocal)
+    before = dict(notes)
+    try:
+        work()
+    finally:
+        notes.clear()
+        notes.update(before)
 
 
 def _settle_future(future: Future[Any], function: Callable[[], Any]) -> None:

@@ -6,7 +6,10 @@ import asyncio
 from typing import Any, Final
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
 
+from mcp_app.pools.pump import PUMPS
 from mcp_app.test import Client
 from tests import asgi_client, behaviours
 from tests.asgi_client import JsonObject
@@ -117,3 +120,14 @@ async def test_each_call_ends_as_over_http(
                 continue
             result = await here.atry_call(name, **arguments)
         assert alike(result.raw) == alike(outcome.result), name
+
+
+async def find_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+@pytest.mark.django_db
+def test_the_thread_keeps_nothing_of_an_async_tool() -> None:
+    """Else what it runs later waits, on the loop of the clients, for this thread."""
+    Behaved(User.objects.create_user("ida")).call("rows_of_database")
+    assert async_to_sync(find_loop)() not in PUMPS
