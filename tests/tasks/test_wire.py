@@ -28,7 +28,7 @@ from mcp_app.streams import tasks as rows
 from tests.asgi_client import JsonObject
 from tests.audit.reading import kept
 from tests.scripting import STATEFUL, STATELESS
-from tests.serving import Connect, until
+from tests.serving import PATIENCE_S, Connect, until
 from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient, be_quick, wait_long
 
 # Before the process, which looks at its registry once.
@@ -74,10 +74,13 @@ async def test_a_call_runs_in_the_background(each: TaskClient) -> None:
     assert result["_meta"][RELATED_TASK] == {"taskId": task}
 
 
-async def test_what_is_done_at_once_is_answered_at_once(ana: TaskClient) -> None:
+async def test_what_is_done_at_once_is_answered_at_once(
+    ana: TaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(ctx: Any) -> str:
         return "quick"
 
+    monkeypatch.setattr("mcp_app.server.tasks.AT_ONCE_S", PATIENCE_S)
     assert (await ana.call("task", work)).text == "quick"
 
 
@@ -437,7 +440,7 @@ async def test_a_person_has_few_unfinished_tasks(
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"ended_tasks_per_person": 2}}])
 async def test_a_result_lives_as_long_as_its_client_was_told(
-    take_tasks: TakeTasks, connect: Connect
+    take_tasks: TakeTasks, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dora = await take_tasks(user="dora")
     options = {"path": "/mcp/private", "headers": {"x-user": "dora"}}
@@ -448,8 +451,10 @@ async def test_a_result_lives_as_long_as_its_client_was_told(
         return "done"
 
     # A client that has its result was told of no task.
-    for _ in range(2):
-        assert (await waits.call("task", be_quick)).text.startswith("in ")
+    with monkeypatch.context() as patience:
+        patience.setattr("mcp_app.server.tasks.AT_ONCE_S", PATIENCE_S)
+        for _ in range(2):
+            assert (await waits.call("task", be_quick)).text.startswith("in ")
     quick = Task.objects.filter(person="udora", ended_ms__gt=0)
     assert await quick.aupdate(expires_ms=F("expires_ms") - LET_GO_MS) == 2
     assert not await quick.filter(expires_ms__gt=NowMilliseconds()).aexists()
