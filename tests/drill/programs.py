@@ -140,8 +140,9 @@ class Program:
         """End all of its processes at once, as a crash would."""
         if self._file.closed:
             return
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if not self._has_lost_number():
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         _tell_heir(_groups.discard, self.process.pid)
         self._reader.join()
@@ -152,6 +153,22 @@ class Program:
                     pipe.close()
         self._output = self.output
         self._file.close()
+
+    def _has_lost_number(self) -> bool:
+        """Whether the number of its group is that of another process by now.
+
+        The system gives a number again once nobody of the group is left.
+        """
+        if self.process.returncode is None:
+            return False
+        try:
+            os.kill(self.process.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            # It is somebody else's.
+            return True
+        return True
 
     def _failure(self, what: str) -> ProgramFailed:
         self.kill()
