@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -187,12 +188,10 @@ _HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
 def has_full_text() -> bool:
     """Whether this Python's SQLite has FTS5."""
     try:
-        with sqlite3.connect(":memory:") as database:
+        with closing(sqlite3.connect(":memory:")) as database:
             database.execute(_TABLE)
     except sqlite3.OperationalError:
         return False
-    finally:
-        database.close()
     return True
 
 

@@ -128,6 +128,14 @@ def test_a_python_without_full_text(monkeypatch: pytest.MonkeyPatch) -> None:
         SearchIndex([])
 
 
+def test_a_sqlite_that_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda _: connect("/no/such/folder/file"))
+    has_full_text.cache_clear()
+    assert not has_full_text()
+    has_full_text.cache_clear()
+
+
 COLUMNS = ("name", "title", "description", "parameter")
 
 
