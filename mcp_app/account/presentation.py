@@ -311,7 +311,7 @@ def first_contact(row: AccessToken) -> Contact:
     sought = CallQuery(
         int(row.created.timestamp() * 1_000) - MARGIN_MS,
         ways=[("user_name", "=", row.user.get_username())],
-        rest=[("principal_client", "=", row.family)],
+        conditions=[("principal_client", "=", row.family)],
     )
     for call in Call.objects.page(sought, 1):
         name = f"{call.client_name} {call.client_version}".strip()

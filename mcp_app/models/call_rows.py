@@ -42,16 +42,16 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class CallQuery:
-    """Calls of a period that meet one of the `ways`, and all of `rest`.
+    """Calls of a period that meet one of the `ways`, and all `conditions`.
 
     Each of the `ways` has an index (see `INDEXED`); none means all calls.  No index has
-    the columns of `rest`: these are compared only in the first `LOOKED` calls.
+    the columns of `conditions`: these are compared only in the first `LOOKED` calls.
     """
 
     start_ms: int
     end_ms: int | None = None
     ways: Sequence[Condition] = ()
-    rest: Sequence[Condition] = ()
+    conditions: Sequence[Condition] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ def page_statement(
     newer: Key | None = None,
 ) -> Statement:
     """Return SQL for the newest calls before `older`, or the first after `newer`."""
-    bound = LOOKED if sought.rest else limit
+    bound = LOOKED if sought.conditions else limit
     names, order = ", ".join(columns), _order_columns(newer)
     rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)
-    where, where_values = _where_clause(sought.rest)
+    where, where_values = _where_clause(sought.conditions)
     statement = (
         f"SELECT {names} FROM ({rows}) AS looked{where} ORDER BY {order} LIMIT {limit}"  # noqa: S608 - our own names
     )
@@ -86,10 +86,10 @@ def count_statement(
     table: str, sought: CallQuery, older: Key | None = None
 ) -> Statement:
     """Return SQL for three values: rows looked at, their oldest time, rows that fit."""
-    bound = LOOKED if sought.rest else COUNTED
-    needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
+    bound = LOOKED if sought.conditions else COUNTED
+    needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.conditions)))
     rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
-    where, where_values = _where_clause(sought.rest)
+    where, where_values = _where_clause(sought.conditions)
     fits = where.removeprefix(" WHERE ") or "1 = 1"
     statement = (
         f"SELECT COUNT(*), MIN(time_ms), SUM(CASE WHEN {fits} THEN 1 ELSE 0 END) "  # noqa: S608 - our own names

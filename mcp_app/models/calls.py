@@ -87,7 +87,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             looked, oldest, matching = cursor.fetchone()
-        cut = bool(sought.rest) and looked >= LOOKED
+        cut = bool(sought.conditions) and looked >= LOOKED
         # A search goes on with the whole oldest millisecond: it may have more calls.
         return CallCount(int(matching or 0), Key(oldest + 1, 0) if cut else None)
 

@@ -102,7 +102,7 @@ def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
         following: Key | None = None
         if len(rows) == limit:
             following = Key(rows[-1].time_ms, rows[-1].pk)
-        elif sought.rest:
+        elif sought.conditions:
             following = Call.objects.looked_for(sought, older).back_to
         if following in (None, older):
             return

@@ -165,7 +165,7 @@ def _list_context(request: HttpRequest, filters: CallFilter) -> dict[str, object
     # Without counters, the first page shows the number of rows.
     has_count = not (totals or filters.older)
     # A page that searched rows and is not full says how far back it looked.
-    needs_count = has_count or (query.rest and not older)
+    needs_count = has_count or (query.conditions and not older)
     row_count = None
     # Behind the link “Newer” a page needs neither: older calls certainly follow.
     if needs_count and not filters.newer:

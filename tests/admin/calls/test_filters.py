@@ -174,7 +174,7 @@ def test_which_rows_are_meant(
 def test_any_failure_is_each_of_them() -> None:
     sought = of(outcome="any_failure").call_query()
     assert [*sought.ways] == [("outcome", "=", each) for each in FAILED]
-    assert sought.rest == []
+    assert sought.conditions == []
     chosen = [one for some in asking.GROUPS.values() for one in some]
     assert (len(asking.GROUPS), sorted(chosen)) == (7, sorted(Outcome))
 
