@@ -489,11 +489,11 @@ def _are_too_many(row: AccessToken, now: datetime) -> bool:
     newest = list(keys.values_list("pk", "created")[:MAX_KEYS])
     if len(newest) < MAX_KEYS:
         return False
-    # The last pair is the primary key and the time of the oldest of these keys.
+    oldest_pk, oldest_created = newest[-1]
     # MAX_KEYS in this time are as many as MAX_KEYS_PER_MINUTE in a minute.
-    if now - newest[-1][1] < timedelta(minutes=MAX_KEYS / MAX_KEYS_PER_MINUTE):
+    if now - oldest_created < timedelta(minutes=MAX_KEYS / MAX_KEYS_PER_MINUTE):
         return True
-    keys.filter(pk__lte=newest[-1][0]).delete()
+    keys.filter(pk__lte=oldest_pk).delete()
     return False
 
 

@@ -123,7 +123,8 @@ class Claim:
         self, number: int, error: str, status: int = 0, *, is_final: bool = False
     ) -> None:
         """Note the answer to an event; without an `error` it is acknowledged."""
-        now_ms, attempts = self.now_ms, {retry[0]: retry[1] for retry in self.retries}
+        now_ms = self.now_ms
+        attempts = {retry.number: retry.attempts for retry in self.retries}
         failures = attempts.get(number, 0)
         self.drop_retry(number)
         if number > self.position:
@@ -210,14 +211,15 @@ def deliver_again(row: EventSubscription, key: str) -> str | None:
 
     An event that was given up gets one more attempt.
     """
-    # A retry is stored as number, attempts and time: with the time 0 it is due.
-    retries = {each[0]: each for each in read_json(row.retries)}
+    retries = {number: Retry(number, *rest) for number, *rest in read_json(row.retries)}
     recent = {each["key"]: each for each in read_json(row.recent)}
     delivery = recent.get(key, {"error": ""})
     if delivery["error"] in ("", WAITS):
         return None
     delivery["error"], number = WAITS, delivery["number"]
-    retries[number] = [*retries.get(number, [number, len(PAUSES_MS)])[:2], 0]
+    retry = retries.get(number) or Retry(number, len(PAUSES_MS), 0)
+    # With the time 0 it is due.
+    retries[number] = retry._replace(due_ms=0)
     columns = {"retries": [*retries.values()], "recent": [*recent.values()]}
     values = {name: jsonrpc.write(each).decode() for name, each in columns.items()}
     if not EventSubscription.objects.send_again(row, **values):
