@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
-from django.db import router
+from django.db import connections, router
 from django.db.models import Case, F, When
 from django.utils import timezone
 
@@ -40,7 +40,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            if not is_up_to_date(router.db_for_write(Worker)):
+            using = router.db_for_write(Worker)
+            database = connections[using].settings_dict
+            self.stdout.write(f"Database: {database['NAME']} {database['HOST']}")
+            if not is_up_to_date(using):
                 raise CommandError("Migrations are not applied. Run `migrate` first.")
             _check_nobody_serves()
             for count, what in _mend_rows(is_clone=options["clone"]):

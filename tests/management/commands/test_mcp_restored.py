@@ -32,7 +32,8 @@ def restored(*options: str) -> list[int]:
     """Return how many rows each step has met."""
     said = StringIO()
     call_command("mcp_restored", *options, stdout=said)
-    lines = said.getvalue().splitlines()
+    database, *lines = said.getvalue().splitlines()
+    assert str(connection.settings_dict["NAME"]) in database
     return [int(each.split()[0].replace(",", "")) for each in lines]
 
 
