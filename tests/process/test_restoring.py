@@ -40,6 +40,7 @@ def name_of(own: Site) -> str:
 def follow_page(commands: str, own: Site) -> None:
     server = conninfo_to_dict(POSTGRES)
     env = {f"PG{key.upper()}": str(value) for key, value in server.items()}
+    commands = commands.replace("$(date +%Y%m%dT%H%M%S)", "DATE")
     command = ["sh", "-ec", commands.replace("mysite", name_of(own))]
     folder = own.env["HAPPENINGS"]
     subprocess.run(command, cwd=folder, env={**inherited(), **env}, check=True)
