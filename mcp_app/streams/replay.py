@@ -53,13 +53,15 @@ class Place:
 class Earlier:
     """An earlier request, and the place before its first message.
 
-    `whole` says that it was answered, and that its answer is its only message.
+    `whole` says that it was answered, and that its answer is its only message.  If it
+    `is_silent`, it has no message yet: perhaps it will not run.
     """
 
     place: Place
     digest: str
     tool: str
     whole: bool
+    is_silent: bool
 
 
 def place_after(stream: OwnedStream) -> Place | None:
@@ -118,7 +120,8 @@ class Followers:
             return None
         place = _place_in_stream(row, row.floor_seq)
         whole = row.state == COMPLETED and row.head_seq == 1
-        return Earlier(place, row.request_digest, row.tool, whole)
+        is_silent = row.state == OPEN and row.head_seq == 0
+        return Earlier(place, row.request_digest, row.tool, whole, is_silent)
 
     @contextmanager
     def following(self, place: Place, to: Reader) -> Iterator[None]:

@@ -25,6 +25,10 @@ from mcp_app.transports.open_streams import OpenStream
 
 LAST_LOOK_S: Final = 0.5
 """Seconds that a stopping process waits for the answer of another one."""
+WITHDRAWAL_S: Final = 2.0
+"""Seconds in which a process withdraws a request that did not begin: `RETRY_S` of
+`request_log`, and time to do it."""
+WITHDRAWAL_LOOK_S: Final = 0.25
 
 
 class WatchesNothing:
@@ -133,19 +137,26 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 async def find_earlier(
     current: Process, request: Request, session: OpenSession
 ) -> Earlier:
-    """Return the earlier request with the same id; raise if its call differs."""
-    key = request_key(request.id)
-    earlier = await current.followers.earlier_request(session.pk, key)
-    if earlier is None:
-        # Raises 404 if the session is gone; else another process withdrew the request.
-        await current.sessions.client_position(session)
-        raise unavailable()
-    if earlier.digest != await digest_of(request):
-        raise InvalidRequest(
-            f"The id {request.id!r} was used before in this session, for a"
-            f" call of {earlier.tool}. Give each request an id of its own."
-        )
-    return earlier
+    """Return the earlier request with the same id; raise if its call differs.
+
+    Raises 404 if the session is gone, and 503 if the request was withdrawn: after an
+    outage that can take `WITHDRAWAL_S`, and until then nobody follows a silent one.
+    """
+    key, digest = request_key(request.id), await digest_of(request)
+    end = current.loop.time() + WITHDRAWAL_S
+    while True:
+        earlier = await current.followers.earlier_request(session.pk, key)
+        if earlier is None:
+            await current.sessions.client_position(session)
+            raise unavailable()
+        if earlier.digest != digest:
+            raise InvalidRequest(
+                f"The id {request.id!r} was used before in this session, for a"
+                f" call of {earlier.tool}. Give each request an id of its own."
+            )
+        if not earlier.is_silent or current.loop.time() >= end:
+            return earlier
+        await asyncio.sleep(WITHDRAWAL_LOOK_S)
 
 
 class Returning:
