@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 from uuid import uuid4
 
+from mcp_app.pools.database import unavailable
 from tests.drill.databases import prepare_database
 from tests.process.clusters import (
     FOR_ALL,
@@ -94,13 +95,19 @@ class Visit:
     def _entered(self, flock: Flock, lines: int) -> Iterator[str]:
         if self.entered is None:
             return
-        result = self.entered.get("result")
+        result = self.entered.get("result", {})
         # Its own statement may have met the crash, before or after the commit.
-        enough = (0, 1) if result and result.get("isError") else (1,)
-        if result is None or lines not in enough:
+        has_failed = result.get("isError") or _got_no_connection(self.entered)
+        enough = (0, 1) if has_failed else (1,)
+        if not (result or has_failed) or lines not in enough:
             yield f"{lines} lines, answered {self.entered}"
         if once.eventually(flock, self.session, self.body) != self.entered:
             yield f"another answer than {self.entered}"
+
+
+def _got_no_connection(answer: dict[str, Any]) -> bool:
+    """Whether a tool's own statement found the database still starting."""
+    return bool(answer.get("error", {}).get("message") == unavailable().message)
 
 
 def _insisted(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
