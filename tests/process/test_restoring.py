@@ -77,10 +77,14 @@ def subscribe(own: Site, url: str) -> None:
     run_python(own.env, "-c", PREPARE)
     webhook = {"mode": "webhook", "url": url, "secret": SECRET}
     told: JsonObject = {"name": TYPE, "delivery": webhook, "_meta": TAKES}
-    at, user = f"{own.webs[0].url}/told", {"X-User": "ana"}
-    ask = partial(stateless, at, "events/subscribe", user, **told)
-    # The server is new to the process.
-    wait_until(lambda: "result" in ask().whole().messages[-1])
+    user = {"X-User": "ana"}
+    asks = [
+        partial(stateless, f"{web.url}/told", "events/subscribe", user, **told)
+        for web in own.webs
+    ]
+    # Each process must know the new server before tasks begin: where people can sign
+    # in, the tasks of strangers have one place in it.
+    wait_until(lambda: all("result" in ask().whole().messages[-1] for ask in asks))
 
 
 def told_by(receiver: Receiver) -> set[str]:
